@@ -1,0 +1,58 @@
+"""What a user did wrong, said in one line.
+
+Every mistake a person can make ends in a `UserError`. Its message follows one pattern:
+where it is: what is wrong; what is allowed; what to do. A script wraps its `main` in
+`run_command`, which prints that line and exits with the code of the kind of mistake.
+
+exception -> one line on stderr and an exit code
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+CONFIG = 2
+DATA = 3
+NON_FINITE = 4
+RESOURCES = 5
+LOCKED = 6
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class UserError(Exception):
+    """A mistake that one clear line can explain; `exit_code` is one of this module's constants."""
+
+    def __init__(self, message: str, exit_code: int = CONFIG) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
+    """Runs `main(arguments)` and exits; a user's mistake is one line, unless `--debug` is given."""
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:
+        arguments.remove("--debug")
+        sys.exit(main(arguments))
+    try:
+        sys.exit(main(arguments))
+    except UserError as error:
+        exit_with(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        exit_with("stopped", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except MemoryError:
+        exit_with("memory: not enough of it; use a smaller model, batch or context", RESOURCES)
+    except OSError as error:
+        exit_with(f"{error.filename or 'system'}: {error.strerror or error}", RESOURCES)
+
+
+def exit_with(message: str, exit_code: int) -> NoReturn:
+    """Prints `error: message` as a single line on stderr and exits."""
+    line = " ".join(message.splitlines())
+    encoding = sys.stderr.encoding or "ascii"
+    print("error: " + line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
+    sys.exit(exit_code)

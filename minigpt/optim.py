@@ -1,0 +1,132 @@
+"""How the weights move: learning rate schedules by name, AdamW, and Muon for the matrices.
+
+Muon (Jordan et al. 2024) makes every direction of a matrix's update equally long. Its step size
+is matched to AdamW's (Liu et al. 2025, "Muon is Scalable"), so one learning rate serves both.
+
+gradients, progress of the training (0 to 1) -> new weights
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from minigpt.config import TrainConfig
+
+# ------------------------------------------------------------------------------ schedules
+
+DECAY_SHARE = 0.2  # of a warmup-stable-decay schedule
+
+
+def cosine(progress: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def linear(progress: float) -> float:
+    return 1 - progress
+
+
+def warmup_stable_decay(progress: float) -> float:
+    return min(1.0, (1 - progress) / DECAY_SHARE)
+
+
+def constant(progress: float) -> float:
+    return 1.0
+
+
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": cosine,
+    "linear": linear,
+    "wsd": warmup_stable_decay,
+    "constant": constant,
+}
+
+
+def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
+    """The learning rate of `step`, when a share `progress` (0 to 1) of the training is done.
+
+    It climbs over the warm-up, then falls by the schedule to `min_learning_rate`.
+    """
+    warmup = min(config.warmup_steps, config.max_steps // 2)
+    if step < warmup:
+        return config.learning_rate * (step + 1) / warmup
+    height = SCHEDULES[config.schedule](min(1.0, progress))
+    low, high = config.min_learning_rate, config.learning_rate
+    return low + (high - low) * height
+
+
+# ------------------------------------------------------------------------------ optimisers
+
+
+class Muon(torch.optim.Muon):
+    """PyTorch's Muon, in float32 and one product for all matrices of a shape.
+
+    PyTorch orthogonalises in bfloat16, which a processor without bfloat16 units computes some
+    eighty times more slowly than float32.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    by_shape[parameter.shape].append(parameter)
+            for parameters in by_shape.values():
+                self.step_together(parameters, group)
+
+    def step_together(self, parameters: list[Tensor], group: dict) -> None:
+        """Moves parameters of one shape."""
+        gradients = [parameter.grad for parameter in parameters]
+        averages = [self.momentum_of(parameter) for parameter in parameters]
+        torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
+        nesterov = torch._foreach_lerp(gradients, averages, group["momentum"])
+        updates = orthogonalised(torch.stack(nesterov), group["ns_coefficients"], group["ns_steps"])
+        rate = group["lr"] * 0.2 * max(parameters[0].shape) ** 0.5
+        torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(parameters, list(updates.unbind()), alpha=-rate)
+
+    def momentum_of(self, parameter: Tensor) -> Tensor:
+        state = self.state[parameter]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        return state["momentum_buffer"]
+
+
+def orthogonalised(
+    matrices: Tensor, coefficients: tuple[float, float, float], num_iterations: int
+) -> Tensor:
+    """Pulls all singular values near 1 by Newton–Schulz iteration: (N, rows, columns) -> same."""
+    a, b, c = coefficients
+    x = matrices / matrices.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    tall = x.size(-2) > x.size(-1)
+    x = x.mT if tall else x
+    for _ in range(num_iterations):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.mT if tall else x
+
+
+def build_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
+    """The optimisers that together move every weight; weight decay is for matrices only.
+
+    With `muon`, the matrices inside the blocks are Muon's; embeddings, head, norms and biases
+    are always AdamW's.
+    """
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    inner = [w for name, w in named if w.ndim == 2 and ".blocks." in f".{name}"]
+    outer = [w for name, w in named if w.ndim == 2 and ".blocks." not in f".{name}"]
+    vectors = [w for _, w in named if w.ndim != 2]
+    muon = config.optimizer == "muon"
+    groups = [
+        {"params": outer if muon else inner + outer, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    betas = (config.beta1, config.beta2)
+    adamw = torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True)
+    if not muon:
+        return [adamw]
+    decay = config.weight_decay
+    return [adamw, Muon(inner, config.learning_rate, decay, adjust_lr_fn="match_rms_adamw")]

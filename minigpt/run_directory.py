@@ -1,0 +1,76 @@
+"""What a run directory holds beside its checkpoints, and whether a run may go on in it.
+
+config, corpus -> config.yaml, tokenizer.json, summary.json
+"""
+
+import json
+from pathlib import Path
+
+from minigpt import checkpoint, storage
+from minigpt.command_line import load_config
+from minigpt.config import Config
+from minigpt.data import Corpus
+from minigpt.errors import CONFIG, DATA, UserError
+
+
+def next_run_dir(name: str, root: Path = Path("runs")) -> Path:
+    """The first of `runs/name-1`, `runs/name-2`, … that does not exist."""
+    number = 1
+    while (root / f"{name}-{number}").exists():
+        number += 1
+    return root / f"{name}-{number}"
+
+
+def start(run_dir: Path, config: Config, corpus: Corpus) -> None:
+    """Writes what belongs to the whole run; raises UserError where a run already lives."""
+    if checkpoint.checkpoints(run_dir):
+        advice = f"continue it with --resume {run_dir} or choose another run_dir"
+        raise UserError(f"{run_dir}: already holds a run; {advice}", CONFIG)
+    write_config(run_dir, config)
+    corpus.tokenizer.save(run_dir / "tokenizer.json")
+
+
+def write_config(run_dir: Path, config: Config) -> None:
+    storage.write_text(run_dir / "config.yaml", dump_yaml(config))
+
+
+def resume(run_dir: Path, config: Config, corpus: Corpus) -> tuple[Path, list[str]]:
+    """The checkpoint to go on from, and warnings; raises UserError where it would not fit."""
+    storage.remove_leftovers(run_dir / "checkpoints")
+    folder, damaged = checkpoint.last_good(run_dir)
+    if folder is None:
+        reason = "all its checkpoints are damaged" if damaged else "holds no checkpoint"
+        raise UserError(f"{run_dir}: {reason}; train anew without --resume", DATA)
+    refuse_changes(run_dir, config)
+    if checkpoint.read_state(folder).corpus != corpus.fingerprint:
+        advice = "give the same text, or train anew without --resume"
+        raise UserError(f"{run_dir}: the corpus is not the one it was trained on; {advice}", DATA)
+    write_config(run_dir, config)
+    skipped = [f"{path.name} is damaged; going on from {folder.name}" for path in damaged]
+    return folder, skipped + changed_surroundings(folder)
+
+
+def refuse_changes(run_dir: Path, config: Config) -> None:
+    """Raises UserError where the model or what it reads is no longer what was trained."""
+    before = load_config(run_dir / "config.yaml", [])
+    for group in ("model", "data"):
+        old, new = getattr(before, group).model_dump(), getattr(config, group).model_dump()
+        changed = [
+            f"{group}.{key} {old[key]} -> {new[key]}"
+            for key in old
+            if old[key] != new[key] and key != "path"
+        ]
+        if changed:
+            message = f"{run_dir}: can't resume with {', '.join(changed)}"
+            raise UserError(f"{message}; train anew, or leave these settings as they were", CONFIG)
+
+
+def changed_surroundings(folder: Path) -> list[str]:
+    """What differs from when the checkpoint was written; results may then differ a little."""
+    written = json.loads((folder / checkpoint.MANIFEST).read_text(encoding="utf-8"))
+    now = checkpoint.surroundings()
+    return [
+        f"{key} was {written[key]} and is now {now[key]}; results may differ slightly"
+        for key in now
+        if written[key] != now[key]
+    ]

@@ -1,0 +1,158 @@
+"""The only code that writes files.
+
+A file appears whole or not at all: it is written under a temporary name, flushed to the
+disk, renamed, and the folder that holds it is flushed too. A folder (a checkpoint, say) is
+made the same way. `failpoint` names the places where tests let the machine fail.
+
+bytes -> files that survive a power cut
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from minigpt.errors import DATA, LOCKED, RESOURCES, UserError
+
+TEMPORARY = ".partial"
+on_failpoint: Callable[[str, Path], None] | None = None  # set by tests only
+
+
+def failpoint(name: str, path: Path) -> None:
+    if on_failpoint is not None:
+        on_failpoint(name, path)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replaces the file `path` by `data` in one step; raises UserError when the disk is full."""
+    with open_new(path) as file:
+        file.write(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes `value` as readable JSON with sorted keys, so that equal values are equal bytes."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def open_new(path: Path) -> Iterator[BinaryIO]:
+    """A binary file to write to; it takes the name `path` only if the block ends without error."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(temporary, "wb") as file:
+                yield file
+                failpoint("write", path)
+                _flush(file)
+            failpoint("rename", path)
+            os.replace(temporary, path)
+            sync_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder to fill; it becomes `path` only if the block ends without error."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    with _explained(path):
+        try:
+            temporary.mkdir(parents=True)
+            yield temporary
+            sync_folder(temporary)
+            failpoint("rename", path)
+            if path.exists():
+                shutil.rmtree(path)
+            os.rename(temporary, path)
+            sync_folder(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Adds one line to a log; a torn last line is for the reader to drop."""
+    with _explained(path), open(path, "ab") as file:
+        file.write(line.encode("utf-8") + b"\n")
+
+
+def remove_folder(path: Path) -> None:
+    """Removes a folder; it loses its name first, so that no reader meets half of it."""
+    doomed = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    os.rename(path, doomed)
+    shutil.rmtree(doomed)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes what a killed process left half-written in `folder`."""
+    for path in folder.glob(f".*{TEMPORARY}"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Flushes a folder's list of names; a rename is safe only after this."""
+    failpoint("sync", path)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds `folder` for this process alone; raises UserError naming the owner if it is taken."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            owner = file.read().strip() or "another process"
+            message = f"{folder}: in use by {owner}; wait for it or choose another run_dir"
+            raise UserError(message, LOCKED) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {os.uname().nodename}")
+        file.flush()
+        yield
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            free = shutil.disk_usage(_existing_parent(path)).free / 2**20
+            message = f"{path}: the disk is full ({free:.0f} MiB free); make room and try again"
+            raise UserError(message, RESOURCES) from None
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            message = f"{path}: may not be written; choose a folder that you can write to"
+            raise UserError(message, DATA) from None
+        raise
+
+
+def _existing_parent(path: Path) -> Path:
+    return next(parent for parent in path.absolute().parents if parent.exists())

@@ -1,0 +1,266 @@
+"""Training: draw a batch, measure the loss, move the weights; now and then evaluate and save.
+
+Every step is a pure function of the weights and of (seed, step), so a run that was stopped and
+resumed ends with the same bytes as one that never was.
+
+config, corpus -> run directory
+"""
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from minigpt import checkpoint, run_directory, storage
+from minigpt.averaging import AveragedWeights
+from minigpt.checkpoint import TrainingState
+from minigpt.config import Config
+from minigpt.data import Corpus
+from minigpt.device import autocast, choose_device, choose_precision, compiled
+from minigpt.errors import NON_FINITE, UserError
+from minigpt.generate import generate
+from minigpt.interrupts import Interrupts
+from minigpt.loss import NOTHING, bits_per_byte, evaluate, mean_loss, token_losses
+from minigpt.loss_plot import draw_loss
+from minigpt.model import GPT
+from minigpt.optim import build_optimizers, learning_rate
+from minigpt.training_log import TrainingLog
+from minigpt.weights import load_optimizers, load_weights
+
+
+class Trainer:
+    """One training run: what it needs, and the story of `run`."""
+
+    def __init__(
+        self, config: Config, corpus: Corpus, run_dir: Path, resume_from: Path | None = None
+    ) -> None:
+        self.config, self.corpus, self.run_dir = config, corpus, run_dir
+        self.device = choose_device(config.device)
+        self.precision, warning = choose_precision(config.precision, self.device)
+        torch.manual_seed(config.seed)
+        self.model = GPT(config.model, corpus.tokenizer.vocab_size).to(self.device)
+        self.optimizers = build_optimizers(self.model, config.train)
+        decay = config.train.ema
+        self.average = None if decay is None else AveragedWeights(self.model, decay)
+        self.state = TrainingState(corpus=corpus.fingerprint)
+        if resume_from is not None:
+            self.restore(resume_from)
+        self.forward, slow = compiled(self.model, config.compile, self.device)
+        self.log = TrainingLog(run_dir, self.state.step, config.train.max_steps)
+        for message in filter(None, (warning, slow)):
+            self.log.say(f"warning: {message}")
+        self.saved_step = self.state.step if resume_from else None
+        self.train_loss = float("nan")
+        self.training_seconds = 0.0
+
+    # -------------------------------------------------------------------------- the story
+
+    def run(self) -> int:
+        """Trains to the end, or to a signal; returns the exit code."""
+        self.model.train()
+        with Interrupts() as interrupted:
+            while not (self.finished() or interrupted):
+                self.train_step()
+                if self.due(self.config.train.eval_interval) or self.finished():
+                    self.evaluate()
+                    self.save_if_due()
+                if self.due(self.config.train.sample_interval):
+                    self.sample()
+            if self.saved_step != self.state.step:
+                self.save()
+        self.log.close()
+        self.draw()
+        return interrupted.exit_code or 0
+
+    def finished(self) -> bool:
+        if self.progress() >= 1:
+            return True
+        patience = self.config.train.patience
+        return patience is not None and self.state.evaluations_without_gain >= patience
+
+    def progress(self) -> float:
+        """The share of the training that is done, by steps or by the clock: what is further."""
+        by_steps = self.state.step / self.config.train.max_steps
+        minutes = self.config.train.max_minutes
+        return max(by_steps, self.log.seconds / 60 / minutes if minutes else 0.0)
+
+    def due(self, interval: int | None) -> bool:
+        return bool(interval) and self.state.step % interval == 0
+
+    # -------------------------------------------------------------------------- one step
+
+    def train_step(self) -> None:
+        started = time.monotonic()
+        train, step = self.config.train, self.state.step
+        rate = learning_rate(train, step, self.progress())
+        loss, num_tokens = self.accumulate_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), train.grad_clip or 1e30)
+        self.require_finite("loss", loss)
+        self.require_finite("gradient", float(norm))
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad()
+        if self.average is not None:
+            self.average.update(self.model)
+        self.state.step += 1
+        self.state.tokens += num_tokens
+        self.train_loss = loss
+        self.training_seconds = time.monotonic() - started
+        self.log.advance()
+        if self.due(train.log_interval):
+            self.log.training(self.state.step, loss, rate, num_tokens / self.training_seconds)
+
+    def accumulate_gradients(self) -> tuple[float, int]:
+        """Backpropagates the mean loss of one global batch; returns it and the token count."""
+        batches = [self.batch(micro_step) for micro_step in range(self.config.train.accumulate)]
+        num_tokens = sum(int((y != NOTHING).sum()) for _, y in batches)
+        total = 0.0
+        for micro_step, (x, y) in enumerate(batches):
+            self.seed_dropout(micro_step)
+            with autocast(self.device, self.precision):
+                logits = self.forward(x)
+            loss = token_losses(logits.float(), y).sum() / num_tokens
+            loss.backward()
+            total += loss.item()
+        return total, num_tokens
+
+    def batch(self, micro_step: int) -> tuple[Tensor, Tensor]:
+        x, y = self.corpus.train.batch(
+            self.config.seed,
+            self.state.step,
+            micro_step,
+            batch_size=self.config.train.batch_size,
+            context_length=self.config.model.context_length,
+        )
+        return torch.from_numpy(x).to(self.device), torch.from_numpy(y).to(self.device)
+
+    def seed_dropout(self, micro_step: int) -> None:
+        if self.config.model.dropout:
+            entropy = (self.config.seed, self.state.step, micro_step)
+            torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
+
+    def require_finite(self, name: str, value: float) -> None:
+        if not np.isfinite(value):
+            kept = f"step {self.saved_step}" if self.saved_step is not None else "none yet"
+            advice = f"lower train.learning_rate (now {self.config.train.learning_rate:g})"
+            raise UserError(
+                f"step {self.state.step + 1}: the {name} is {value}; weights unchanged, last "
+                f"good checkpoint: {kept}; {advice} or set train.grad_clip",
+                NON_FINITE,
+            )
+
+    # -------------------------------------------------------------------------- now and then
+
+    def evaluate(self) -> None:
+        """Measures the whole validation split and notes whether it is the best so far."""
+        state, context_length = self.state, self.config.model.context_length
+        with self.weights_to_use():
+            losses = evaluate(self.model, self.corpus.val, context_length)
+        state.val_loss = mean_loss(losses)
+        if state.best_val_loss is None or state.val_loss < state.best_val_loss:
+            state.best_val_loss, state.best_step = state.val_loss, state.step
+            state.evaluations_without_gain = 0
+        else:
+            state.evaluations_without_gain += 1
+        more: dict[str, Any] = {"bits_per_byte": bits_per_byte(losses, self.corpus.val.num_bytes)}
+        if self.corpus.floor is not None:
+            more |= {"slots": self.corpus.floor.by_slot(losses)}
+        self.log.evaluation(state.step, self.train_loss, state.val_loss, **more)
+
+    def save_if_due(self) -> None:
+        interval = self.config.train.save_interval or self.config.train.eval_interval
+        if self.due(interval) or self.finished() or self.state.best_step == self.state.step:
+            self.save()
+
+    def save(self) -> None:
+        state = self.state
+        if self.log.records and self.log.records[-1]["step"] != state.step:
+            state.val_loss = None  # these weights were not evaluated
+        averaged = self.average.tensors if self.average is not None else None
+        keep = self.config.train.keep
+        checkpoint.save(self.run_dir, state, self.model, self.optimizers, averaged, keep)
+        self.saved_step = state.step
+
+    def restore(self, folder: Path) -> None:
+        """Takes weights, optimisers and counters from a checkpoint."""
+        weights = load_file(folder / "model.safetensors")
+        memory = load_file(folder / "optimizer.safetensors")
+        if self.average is not None:
+            self.average.tensors = weights
+            weights = {
+                name.removeprefix("weights."): weight
+                for name, weight in memory.items()
+                if name.startswith("weights.")
+            }
+        load_weights(self.model, weights)
+        load_optimizers(self.model, self.optimizers, memory)
+        self.state = checkpoint.read_state(folder)
+
+    def weights_to_use(self) -> contextlib.AbstractContextManager:
+        """A context in which the model holds its averaged weights, where there are any."""
+        return self.average.inside(self.model) if self.average else contextlib.nullcontext()
+
+    def sample(self) -> None:
+        with self.weights_to_use():
+            texts = generate(
+                self.model,
+                self.corpus.tokenizer,
+                self.config.sample.prompt,
+                self.config.sample.model_copy(update={"num_samples": 1}),
+                self.config.seed,
+            )
+        self.log.sample(self.state.step, texts[0])
+
+    # -------------------------------------------------------------------------- the end
+
+    def draw(self) -> None:
+        best, floor = self.state.best_val_loss, self.corpus.floor
+        title = f"{self.run_dir.name}: validation loss {best:.3f}" if best else self.run_dir.name
+        lowest = floor.mean if floor is not None else None
+        draw_loss(self.log.records, self.run_dir / "loss.png", title, lowest)
+
+    def summary(self) -> dict[str, Any]:
+        """What the run came to; losses in nats per token over the whole validation split."""
+        evaluations = [record for record in self.log.records if "val_loss" in record]
+        last = evaluations[-1] if evaluations else {}
+        floor = self.corpus.floor
+        return {
+            "best_val_loss": self.state.best_val_loss,
+            "best_step": self.state.best_step,
+            "last_val_loss": last.get("val_loss"),
+            "bits_per_byte": last.get("bits_per_byte"),
+            "floor": floor.mean if floor is not None else None,
+            "slots": last.get("slots"),
+            "steps": self.state.step,
+            "tokens": self.state.tokens,
+            "train_seconds": round(self.log.seconds, 1),
+            "tokens_per_second": round(self.state.tokens / self.log.seconds),
+            "parameters": self.model.num_parameters,
+        }
+
+
+def train(config: Config, corpus: Corpus, run_dir: Path, resume: bool = False) -> int:
+    """Trains in `run_dir`, from the start or from its last good checkpoint; -> exit code.
+
+    Raises UserError where the folder, the corpus or the settings do not allow it, and where a
+    loss is not finite.
+    """
+    with storage.locked(run_dir):
+        checkpoint_folder, warnings = None, []
+        if resume:
+            checkpoint_folder, warnings = run_directory.resume(run_dir, config, corpus)
+        else:
+            run_directory.start(run_dir, config, corpus)
+        trainer = Trainer(config, corpus, run_dir, checkpoint_folder)
+        for warning in warnings:
+            trainer.log.say(f"warning: {warning}")
+        exit_code = trainer.run()
+        storage.write_json(run_dir / "summary.json", trainer.summary())
+    return exit_code

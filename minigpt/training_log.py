@@ -1,0 +1,105 @@
+"""What a training tells while it runs: a bar, lines to parse, and files to keep.
+
+`metrics.jsonl` has one line per logged step, `samples.txt` what the model wrote on the way.
+Resuming cuts both back to the checkpoint, so every step stands there once.
+
+numbers of a step -> terminal, metrics.jsonl, samples.txt
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from minigpt import storage
+
+SAMPLE_HEADER = "======== step "
+
+
+class TrainingLog:
+    """Says and keeps what happens from `first_step` on; `seconds` counts the training's time."""
+
+    def __init__(self, run_dir: Path, first_step: int, max_steps: int) -> None:
+        self.metrics_path, self.samples_path = run_dir / "metrics.jsonl", run_dir / "samples.txt"
+        self.records = [r for r in read_metrics(run_dir) if r["step"] <= first_step]
+        storage.write_text(self.metrics_path, "".join(json.dumps(r) + "\n" for r in self.records))
+        storage.write_text(self.samples_path, samples_until(self.samples_path, first_step))
+        self.seconds_before = self.records[-1]["seconds"] if self.records else 0.0
+        self.started = time.monotonic()
+        self.val_loss = float("nan")
+        self.bar = tqdm(
+            total=max_steps,
+            initial=first_step,
+            desc="training",
+            unit="step",
+            disable=None,  # off where nobody watches
+            dynamic_ncols=True,
+            bar_format="{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} steps"
+            " [{elapsed}<{remaining}{postfix}]",
+        )
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + time.monotonic() - self.started
+
+    def say(self, line: str) -> None:
+        """Prints a line above the bar, on whatever a console can show."""
+        encoding = sys.stdout.encoding or "ascii"
+        tqdm.write(line.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+
+    def record(self, step: int, **numbers: Any) -> None:
+        entry = {"step": step, **numbers, "seconds": round(self.seconds, 3)}
+        self.records.append(entry)
+        storage.append_line(self.metrics_path, json.dumps(entry))
+
+    def training(self, step: int, loss: float, rate: float, tokens_per_second: float) -> None:
+        """A logged training step."""
+        self.record(step, train_loss=loss, learning_rate=rate, tokens_per_second=tokens_per_second)
+        self.bar.set_postfix_str(
+            f"loss {loss:.3f}, val {self.val_loss:.3f}, {tokens_per_second:,.0f} tokens/s"
+        )
+        if self.bar.disable:
+            milliseconds = 1000 * self.seconds / max(step, 1)
+            self.say(f"iter {step}: loss {loss:.4f}, time {milliseconds:.2f}ms")
+
+    def evaluation(self, step: int, train_loss: float, val_loss: float, **more: Any) -> None:
+        """An evaluation of the whole validation split."""
+        self.val_loss = val_loss
+        self.record(step, val_loss=val_loss, **more)
+        self.say(f"step {step}: train loss {train_loss:.4f}, val loss {val_loss:.4f}")
+
+    def sample(self, step: int, text: str) -> None:
+        storage.append_line(self.samples_path, f"{SAMPLE_HEADER}{step}\n{text}\n")
+
+    def advance(self) -> None:
+        self.bar.update()
+
+    def close(self) -> None:
+        self.bar.close()
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """The records of a run, in order; a line torn by a power cut is left out."""
+    path = run_dir / "metrics.jsonl"
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+def samples_until(path: Path, last_step: int) -> str:
+    """The part of a `samples.txt` that was written up to `last_step`."""
+    if not path.exists():
+        return ""
+    blocks = path.read_text(encoding="utf-8").split(SAMPLE_HEADER)[1:]
+    kept = [block for block in blocks if int(block.split("\n", 1)[0]) <= last_step]
+    return "".join(SAMPLE_HEADER + block for block in kept)

@@ -1,0 +1,62 @@
+"""Weights and optimiser memory as named tensors, ready for a safetensors file.
+
+model, optimisers <-> {name: tensor}
+"""
+
+import torch
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor, nn
+
+from minigpt.errors import DATA, UserError
+from minigpt.model import GPT
+
+TIED = "head.weight"  # the same tensor as the token embedding, stored once
+
+
+def to_bytes(tensors: dict[str, Tensor]) -> bytes:
+    return tensors_to_bytes({name: tensors[name].contiguous() for name in sorted(tensors)})
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The model's weights by name, on the CPU, a tied head left out."""
+    tied = isinstance(model, GPT) and model.config.tie_embeddings
+    tensors = model.state_dict().items()
+    return {name: tensor.cpu() for name, tensor in tensors if not (tied and name == TIED)}
+
+
+def load_weights(model: GPT, weights: dict[str, Tensor]) -> None:
+    """The reverse of `weights_of`; raises UserError where names or shapes differ."""
+    if model.config.tie_embeddings and "token_embedding.weight" in weights:
+        weights = weights | {TIED: weights["token_embedding.weight"]}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(f"checkpoint: does not fit config.yaml: {reason}", DATA) from None
+
+
+def optimizer_tensors(
+    model: nn.Module, optimizers: list[torch.optim.Optimizer]
+) -> dict[str, Tensor]:
+    """What the optimisers remember, as `optimizer.parameter.key` -> tensor."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        f"{index}.{names[parameter]}.{key}": tensor.cpu()
+        for index, optimizer in enumerate(optimizers)
+        for parameter, memory in optimizer.state.items()
+        for key, tensor in memory.items()
+    }
+
+
+def load_optimizers(
+    model: nn.Module, optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]
+) -> None:
+    """The reverse of `optimizer_tensors`."""
+    parameters = dict(model.named_parameters())
+    for name, tensor in tensors.items():
+        index, _, rest = name.partition(".")
+        if index.isdigit():
+            parameter_name, _, key = rest.rpartition(".")
+            parameter = parameters[parameter_name]
+            device = "cpu" if key == "step" and not parameter.is_cuda else parameter.device
+            optimizers[int(index)].state[parameter][key] = tensor.to(device)

@@ -1,0 +1,75 @@
+"""Files appear whole or not at all."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from minigpt import storage
+from minigpt.errors import LOCKED, RESOURCES, UserError
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_strays(tmp_path, monkeypatch):
+    path = tmp_path / "file.txt"
+    storage.write_text(path, "old")
+
+    def fail(name, path):
+        if name == "rename":
+            raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(storage, "on_failpoint", fail)
+    with pytest.raises(UserError, match="disk is full") as caught:
+        storage.write_text(path, "new")
+    assert caught.value.exit_code == RESOURCES
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_a_failed_folder_leaves_the_old_one_and_no_strays(tmp_path, monkeypatch):
+    path = tmp_path / "step-1"
+    with storage.new_folder(path) as folder:
+        storage.write_text(folder / "a", "old")
+    with pytest.raises(KeyError), storage.new_folder(path) as folder:
+        storage.write_text(folder / "a", "new")
+        raise KeyError
+    assert (path / "a").read_text() == "old"
+    assert os.listdir(tmp_path) == ["step-1"]
+
+
+def test_equal_values_are_equal_bytes(tmp_path):
+    storage.write_json(tmp_path / "a", {"x": 1, "y": 2})
+    storage.write_json(tmp_path / "b", {"y": 2, "x": 1})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_folder_is_held_by_one_process_which_is_named(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from minigpt import storage\n"
+        f"with storage.locked(Path({str(tmp_path)!r})): print('mine', flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as owner:
+        assert owner.stdout.readline() == "mine\n"
+        with pytest.raises(UserError, match=f"process {owner.pid}") as caught:
+            with storage.locked(tmp_path):
+                pass
+        assert caught.value.exit_code == LOCKED
+        owner.stdin.close()
+    with storage.locked(tmp_path):  # free again when its owner is gone
+        pass
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    (tmp_path / ".step-1.77.partial").mkdir()
+    (tmp_path / ".file.78.partial").write_text("half")
+    (tmp_path / "kept").write_text("whole")
+    storage.remove_leftovers(tmp_path)
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_a_folder_that_may_not_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises((UserError, OSError)) as caught:
+        storage.write_text(tmp_path / "file" / "a", "text")
+    assert "\n" not in str(caught.value)
