@@ -4,16 +4,18 @@ config, corpus -> config.yaml, tokenizer.json, summary.json
 """
 
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 from minigpt import checkpoint, storage
-from minigpt.command_line import load_config
+from minigpt.command_line import dump_yaml, load_config
 from minigpt.config import Config
 from minigpt.data import Corpus
 from minigpt.errors import CONFIG, DATA, UserError
 
 
-def next_run_dir(name: str, root: Path = Path("runs")) -> Path:
+def next_name(name: str, root: Path = Path("runs")) -> Path:
     """The first of `runs/name-1`, `runs/name-2`, … that does not exist."""
     number = 1
     while (root / f"{name}-{number}").exists():
@@ -74,3 +76,31 @@ def changed_surroundings(folder: Path) -> list[str]:
         for key in now
         if written[key] != now[key]
     ]
+
+
+def closing_words(run_dir: Path, exit_code: int) -> str:
+    """What a training made, how good it is, and what to do next."""
+    summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+    run = shlex.quote(str(run_dir))
+    lines = [result_line(summary)]
+    if exit_code:
+        lines.append(f"stopped and saved at step {summary['steps']}; go on with")
+        return "\n".join([*lines, f"  python scripts/train.py --resume {run}"])
+    pictures = [run_dir / name for name in ("loss.png", "samples.txt")]
+    lines.append("made " + ", ".join(map(str, pictures)) + f" and checkpoints in {run_dir}")
+    lines.append("next: let it write, and look at its attention heads")
+    lines.append(f"  python scripts/generate.py {run}")
+    lines.append(f"  python scripts/inspect_heads.py {run}")
+    return "\n".join(lines)
+
+
+def result_line(summary: dict[str, Any]) -> str:
+    loss, floor = summary["best_val_loss"], summary["floor"]
+    parts = [f"{summary['steps']:,} steps in {summary['train_seconds'] / 60:.1f} minutes"]
+    if loss is not None:
+        parts.append(f"validation loss {loss:.4f} nats per token")
+    if floor is not None and loss is not None:
+        parts.append(f"{loss - floor:.4f} above the exact floor {floor:.4f}")
+    elif summary["bits_per_byte"] is not None:
+        parts.append(f"{summary['bits_per_byte']:.3f} bits per byte")
+    return ", ".join(parts)

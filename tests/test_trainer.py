@@ -16,9 +16,9 @@ from safetensors.torch import load_file
 
 from minigpt import checkpoint
 from minigpt.command_line import load_config
-from minigpt.data import open_text
 from minigpt.errors import DATA, NON_FINITE, UserError
 from minigpt.loss import evaluate, mean_loss
+from minigpt.text import open_text
 from minigpt.trainer import Trainer, train
 
 CPU = ["device=cpu"]
@@ -29,7 +29,7 @@ def tiny(tmp_path, text_file, monkeypatch):
     """A function that trains: tiny("name", "key=value", …) -> run directory."""
     monkeypatch.chdir(tmp_path)
 
-    def run(name, *overrides, resume=False, max_steps=None):
+    def run(name, *overrides, resume=False):
         config = load_config(None, [f"data.path={text_file}", *TINY, *overrides])
         corpus = open_text(config)
         run_dir = tmp_path / name
@@ -122,7 +122,7 @@ def test_a_run_holds_what_it_promises(tiny_run):
     assert (tiny_run / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_summary_tells_the_loss_over_the_whole_split(tiny_run, text_file):
+def test_the_summary_tells_the_loss_over_the_whole_split(tiny_run):
     run = checkpoint.load_run(tiny_run, "last")
     corpus = open_text(run.config)
     losses = evaluate(run.model, corpus.val, run.config.model.context_length)

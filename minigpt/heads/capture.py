@@ -1,0 +1,84 @@
+"""Attention weights, taken while the model runs, without the model knowing.
+
+A hook on each attention layer sees what goes in and asks the layer for its weights. They are
+those before dropout, so that every row sums to 1, in training mode too.
+
+ids -> weights (L, B, H, T, T)
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from minigpt.attention import MultiHeadAttention
+from minigpt.generate import device_of, evaluating
+from minigpt.model import GPT
+
+PADDING = 0  # any id will do: no token looks at a later one
+
+
+class Captured:
+    """What `capturing` saw of the model's last run: per layer the weights (B, H, T, T)."""
+
+    def __init__(self, num_layers: int) -> None:
+        self.layers: list[Tensor | None] = [None] * num_layers
+
+    @property
+    def weights(self) -> Tensor:
+        """All layers, float32: (L, B, H, T, T). Raises ValueError if the model has not run."""
+        layers = [layer for layer in self.layers if layer is not None]
+        if len(layers) < len(self.layers):
+            raise ValueError(f"{len(layers)} of {len(self.layers)} layers ran; run the model first")
+        return torch.stack(layers).float()
+
+
+@contextlib.contextmanager
+def capturing(model: GPT) -> Iterator[Captured]:
+    """Within the block every run of the model leaves its attention weights behind.
+
+    The model must read whole texts, without a cache. The hooks go when the block ends.
+    """
+    captured = Captured(len(model.blocks))
+    handles = []
+
+    def watch(layer: int, attention: MultiHeadAttention) -> None:
+        def keep(_: Any, arguments: tuple[Any, ...]) -> None:
+            if len(arguments) > 1 and arguments[1] is not None:
+                raise ValueError("attention is captured of whole texts: run without a cache")
+            inputs = arguments[0].to(attention.W_query.weight.dtype)
+            with torch.autocast(inputs.device.type, enabled=False):  # in full precision
+                captured.layers[layer] = attention.attention_weights(inputs)
+
+        handles.append(attention.register_forward_pre_hook(keep))
+
+    try:
+        for layer, block in enumerate(model.blocks):
+            watch(layer, block.attention)
+        yield captured
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@torch.no_grad()
+def capture_attention(model: GPT, ids: Tensor | Sequence[int]) -> Tensor:
+    """Who looks at whom in a text (T,) or several (B, T): -> (L, B, H, T, T), float32.
+
+    Arrays are [layer, text, head, query, key]; rows sum to 1 and the future is exactly 0.
+    """
+    ids = torch.atleast_2d(torch.as_tensor(ids)).to(device_of(model))
+    with evaluating(model), capturing(model) as captured:
+        model(ids)
+    return captured.weights
+
+
+def pad(texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Texts of different lengths as one array: -> ids (B, T), lengths (B,)."""
+    lengths = torch.tensor([len(text) for text in texts])
+    ids = torch.full((len(texts), int(lengths.max())), PADDING)
+    for row, text in zip(ids, texts, strict=True):
+        row[: len(text)] = torch.as_tensor(text)
+    return ids, lengths

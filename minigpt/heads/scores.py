@@ -1,0 +1,202 @@
+"""What attention weights tell about a head, as numbers: pure functions that change nothing.
+
+Each score asks every query one question; it is the mean over the queries where the question
+arises. Called, a score gives a number per head, its `by_query` the single answers. A head that
+has nothing to look for often rests on the first token: `without_first` gives what to score
+instead to learn where it looks otherwise.
+
+weights (L, B, H, T, T), ids (B, T), lengths (B,) -> (L, H)
+"""
+
+import functools
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from minigpt.heads import targets
+
+NUM_OFFSETS = 16  # how far back the profiles go, the query itself included
+LEFTOVER = 1e-6  # a row with less beside the first token tells nothing
+
+
+class Score:
+    """A question to every query, NaN where it does not arise; see this module's docstring."""
+
+    def __init__(self, by_query: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.by_query = by_query  # (L, B, H, T, T), (B, T) -> (…, L, B, H, T)
+        functools.update_wrapper(self, by_query)
+
+    def __call__(self, weights: Tensor, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(L, B, H, T, T), (B, T), (B,) -> (…, L, H); NaN for a question that never arises."""
+        return within(self.by_query(weights, ids), lengths).nanmean(dim=(-3, -1))
+
+
+def within(answers: Tensor, lengths: Tensor | None) -> Tensor:
+    """NaN where a query is padding: (…, B, H, T), (B,) -> (…, B, H, T)."""
+    if lengths is None:
+        return answers
+    places = torch.arange(answers.size(-1), device=answers.device)
+    padding = places >= lengths.to(answers.device)[:, None]  # (B, T)
+    return answers.masked_fill(padding[:, None, :], math.nan)
+
+
+def without_first(
+    weights: Tensor, ids: Tensor, lengths: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The same without the first token, rows summing to 1 again: T becomes T - 1.
+
+    A row that has nothing else becomes NaN and is asked nothing.
+    """
+    others = weights[..., 1:, 1:]
+    left = others.sum(-1, keepdim=True)
+    others = others / left.where(left > LEFTOVER, math.nan)
+    return others, ids[:, 1:], None if lengths is None else lengths - 1
+
+
+def share_on(weights: Tensor, places: Tensor) -> Tensor:
+    """How much of each query's attention is on the marked places; NaN where none is marked.
+
+    (L, B, H, T, T), (B, T, T) -> (L, B, H, T)
+    """
+    share = torch.einsum("lbhij,bij->lbhi", weights, places.to(weights))
+    return share.masked_fill(~places.any(-1)[:, None, :], math.nan)
+
+
+def except_first_query(answers: Tensor) -> Tensor:
+    """The first query can look only at itself, so most questions don't arise there."""
+    places = torch.arange(answers.size(-1), device=answers.device)
+    return answers.masked_fill(places == 0, math.nan)
+
+
+# ------------------------------------------------------------------------------ by position
+
+
+@Score
+def previous_token(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention on the token just before the query.
+
+    Source: Clark et al. 2019, "What Does BERT Look At?", 3.1; Olsson et al. 2022.
+    """
+    return share_on(weights, targets.back(ids, 1))
+
+
+@Score
+def itself(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention of a query on itself; the first is not asked. Source: Clark et al. 2019, 3.1."""
+    return except_first_query(share_on(weights, targets.back(ids, 0)))
+
+
+@Score
+def offset_profile(weights: Tensor, _: Tensor) -> Tensor:
+    """Attention on the tokens 0, 1, 2 … 15 places back: -> (16, L, H). Source: Clark et al. 2019.
+
+    The first query is not asked, nor any for what would stand before the text.
+    """
+    answers = weights.new_full((NUM_OFFSETS, *weights.shape[:-1]), math.nan)
+    for offset in range(min(NUM_OFFSETS, weights.size(-1))):
+        answers[offset, ..., offset:] = weights.diagonal(-offset, -2, -1)
+    return except_first_query(answers)
+
+
+@Score
+def peak_profile(weights: Tensor, _: Tensor) -> Tensor:
+    """Share of queries whose largest weight is 0, 1, 2 … 15 places back: -> (16, L, H)."""
+    places = torch.arange(weights.size(-1), device=weights.device)
+    offsets = torch.arange(NUM_OFFSETS, device=weights.device)
+    back = places - weights.argmax(-1)  # (L, B, H, T)
+    answers = (back == offsets.view(-1, 1, 1, 1, 1)).to(weights.dtype)
+    return except_first_query(answers.masked_fill(weights.isnan().any(-1), math.nan))
+
+
+def positional_share(weights: Tensor, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """Largest share of queries that look most at one fixed offset: the peak of `peak_profile`.
+
+    Source: Voita et al. 2019, "Analyzing Multi-Head Self-Attention", 5.1, who call a head
+    positional from 0.90 on.
+    """
+    return peak_profile(weights, ids, lengths).amax(0)
+
+
+# ------------------------------------------------------------------------------ by content
+
+
+@Score
+def first_token(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention of all later queries on the first token, where a head rests: the "sink".
+
+    Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks".
+    """
+    return share_on(weights, targets.first(ids))
+
+
+@Score
+def first_token_on_repeats(weights: Tensor, ids: Tensor) -> Tensor:
+    """`first_token` where an induction head has its work: at tokens that stood there before."""
+    return first_token.by_query(weights, ids).masked_fill(~repeats(ids), math.nan)
+
+
+@Score
+def first_token_elsewhere(weights: Tensor, ids: Tensor) -> Tensor:
+    """`first_token` at tokens that are new in the text."""
+    return first_token.by_query(weights, ids).masked_fill(repeats(ids), math.nan)
+
+
+def repeats(ids: Tensor) -> Tensor:
+    """Where a token stands that an earlier one equals: (B, T) -> (B, 1, T)."""
+    return targets.earlier_same(ids).any(-1)[:, None, :]
+
+
+@Score
+def duplicate(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention on earlier places with the query's own token, where there are any.
+
+    Source: Wang et al. 2022, "Interpretability in the Wild", 3 (duplicate token heads).
+    """
+    return share_on(weights, targets.earlier_same(ids))
+
+
+@Score
+def induction(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention on what followed the query's token earlier: A B … A looks at B.
+
+    Source: Olsson et al. 2022, "In-context Learning and Induction Heads" (prefix matching).
+    """
+    return share_on(weights, targets.after_earlier_same(ids))
+
+
+@Score
+def induction_of_pairs(weights: Tensor, ids: Tensor) -> Tensor:
+    """`induction` asked where the query and the token before it stood together earlier."""
+    return share_on(weights, targets.after_earlier_same(ids, match=2))
+
+
+# ------------------------------------------------------------------------------ by shape
+
+
+@Score
+def entropy(weights: Tensor, _: Tensor) -> Tensor:
+    """How evenly a query spreads its attention: entropy / ln(i + 1); 0 one token, 1 all alike.
+
+    Source: the entropies of Clark et al. 2019, 3.3, divided here by the largest possible one,
+    so that early and late queries compare.
+    """
+    largest = torch.arange(1, weights.size(-1) + 1, device=weights.device).to(weights.dtype).log()
+    return except_first_query(torch.special.entr(weights).sum(-1) / largest)
+
+
+@Score
+def distance(weights: Tensor, _: Tensor) -> Tensor:
+    """How many tokens back a query looks, on average over its attention.
+
+    Source: Vig & Belinkov 2019, "Analyzing the Structure of Attention", 4.3.
+    """
+    places = torch.arange(weights.size(-1), device=weights.device, dtype=weights.dtype)
+    return except_first_query(places * weights.sum(-1) - weights @ places)
+
+
+@Score
+def confidence(weights: Tensor, _: Tensor) -> Tensor:
+    """A query's largest weight. Source: Voita et al. 2019, 3.2 (confident heads)."""
+    return except_first_query(weights.amax(-1))

@@ -1,0 +1,46 @@
+"""Trains a model: python scripts/train.py [CONFIG.yaml] [key=value ...] [--resume [RUN]]"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minigpt.errors import run_command
+from minigpt.train_arguments import TrainArguments, parse_train_arguments
+
+if TYPE_CHECKING:
+    from minigpt.config import Config
+    from minigpt.data import Corpus
+
+
+def main(arguments: list[str]) -> int:
+    asked = parse_train_arguments(arguments)
+    corpus = open_corpus(asked.config)
+    if asked.dry_run:
+        from minigpt.dry_run import describe
+
+        print(describe(asked.config, corpus))
+        return 0
+    return train(asked, corpus)
+
+
+def open_corpus(config: "Config") -> "Corpus":
+    """The one place that knows both kinds of corpus."""
+    if config.data.source == "stories":
+        from minigpt.stories.corpus import open_stories
+
+        return open_stories(config)
+    from minigpt.text import open_text
+
+    return open_text(config)
+
+
+def train(asked: TrainArguments, corpus: "Corpus") -> int:
+    from minigpt import run_directory, trainer  # only now: PyTorch takes seconds to import
+
+    run_dir = asked.resume or Path(asked.config.run_dir or run_directory.next_name(asked.name))
+    exit_code = trainer.train(asked.config, corpus, run_dir, resume=asked.resume is not None)
+    print(run_directory.closing_words(run_dir, exit_code))
+    return exit_code
+
+
+if __name__ == "__main__":
+    run_command(main)
