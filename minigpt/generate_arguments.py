@@ -4,7 +4,6 @@ arguments -> options -> config, prompt
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -22,8 +21,15 @@ SETTINGS = {
     "min_p": "drop tokens less than this times as probable as the likeliest",
     "repetition_penalty": "above 1: avoid tokens that the text has already",
 }
-EPILOG = """Without an option, the run's own setting counts; None switches one off: --top-k=None.
-Write --prompt=-5 where a text begins with a hyphen."""
+USAGE = "python scripts/generate.py [RUN] [--prompt TEXT] [options]"
+EXAMPLES = """\
+Where an option is not given, the run's own setting counts.
+
+  python scripts/generate.py --prompt "Once upon a time" --temperature 0.7
+  python scripts/generate.py runs/stories --num-samples 5 --top-p 0.9 --seed 2
+  python scripts/generate.py --prompt FILE:start.txt --stop "The end" --top-k=None
+  python scripts/generate.py --interactive
+"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,7 +39,12 @@ class Parser(argparse.ArgumentParser):
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The options by name; numbers stay text, for `read_config` to read."""
-    parser = Parser(description="Lets a trained model write.", epilog=EPILOG)
+    parser = Parser(
+        usage=USAGE,
+        description="Lets a trained model write.",
+        epilog=EXAMPLES,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, 34, 100),
+    )
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="run directory; without it the newest in runs/")
     begin = parser.add_mutually_exclusive_group()
@@ -42,8 +53,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     ask = "ask for one prompt after the other; an empty line ends"
     begin.add_argument("--interactive", action="store_true", help=ask)
     for name, description in SETTINGS.items():
-        add(f"--{hyphened(name)}", metavar="NUMBER", help=description)
-    add("--stop", action="append", metavar="TEXT", help="end before this text; may be repeated")
+        add(hyphened(f"--{name}"), metavar="NUMBER", help=description)
+    add("--stop", action="append", metavar="TEXT", help="end before this text; may be given twice")
     add("--seed", metavar="NUMBER", help="the same seed gives the same texts")
     switch = argparse.BooleanOptionalAction
     add("--stream", action=switch, help="show while writing; default for one text on a terminal")
@@ -53,10 +64,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def hyphened(argument: str) -> str:
-    """The name of an option with hyphens: `--top_k=5` -> `--top-k=5`; texts stay as they are."""
+    """`--top_k=a_b` -> `--top-k=a_b`; what is no option stays as it is."""
     name, equals, value = argument.partition("=")
-    is_text = argument.startswith("-") and not argument.startswith("--")
-    return argument if is_text else name.replace("_", "-") + equals + value
+    return name.replace("_", "-") + equals + value if name.startswith("--") else argument
 
 
 def read_config(options: argparse.Namespace, path: Path | None = None) -> "Config":
@@ -77,7 +87,7 @@ def read_prompt(option: str) -> str:
         return option
     name = "standard input" if option == "-" else option.removeprefix("FILE:")
     try:
-        data = sys.stdin.buffer.read() if option == "-" else Path(name).read_bytes()
+        data = standard_input() if option == "-" else Path(name).expanduser().read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
     except OSError as error:
         reason = f"{name}: {error.strerror}; give a text file, or the text itself"
@@ -85,3 +95,8 @@ def read_prompt(option: str) -> str:
     except UnicodeDecodeError as error:
         reason = f"{name}: byte {error.start} is not UTF-8; save the text as UTF-8"
         raise UserError(f"--prompt: {reason}", DATA) from None
+
+
+def standard_input() -> bytes:
+    with open(0, "rb", closefd=False) as file:
+        return file.read()

@@ -17,8 +17,7 @@ def main(arguments: list[str]) -> None:
     options = parse(arguments)
     read_config(options)  # tells of mistakes before PyTorch is there, which takes seconds
     prompt = read_prompt(options.prompt) if options.prompt is not None else None
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for a console that lacks a character
+    escape_what_cannot_be_shown()
     from minigpt.checkpoint import load_run, newest_run
     from minigpt.device import choose_device
     from minigpt.generate import exact, generate, stream
@@ -37,6 +36,12 @@ def main(arguments: list[str]) -> None:
     else:
         texts = generate(model, run.tokenizer, prompt, sampling, config.seed)
         show_all(prompt, ([text] for text in texts))
+
+
+def escape_what_cannot_be_shown() -> None:
+    for console in (sys.stdin, sys.stdout):
+        if isinstance(console, io.TextIOWrapper):
+            console.reconfigure(errors="backslashreplace")
 
 
 def watched(num_samples: int) -> bool:

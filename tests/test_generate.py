@@ -1,20 +1,24 @@
 """Writing: what may be drawn, one text however it is computed, whole characters, the script."""
 
+import importlib.util
 import math
 import random
+import signal
+import subprocess
 import sys
-import time
 from itertools import accumulate
 
 import pytest
 import torch
-from conftest import run_script
+from conftest import REPOSITORY, run_script
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from minigpt import checkpoint, storage
 from minigpt import generate as writing
-from minigpt.config import ModelConfig, SampleConfig
-from minigpt.errors import NON_FINITE, UserError
+from minigpt.command_line import dump_yaml
+from minigpt.config import Config, ModelConfig, SampleConfig
+from minigpt.errors import CONFIG, DATA, NON_FINITE, UserError
 from minigpt.generate import Window, Writer, generate, stream, window_start
 from minigpt.model import GPT
 from minigpt.sampling import adjust, choose, draw, penalise
@@ -42,6 +46,16 @@ def random_model(positions="rotary", dtype=torch.float64, **settings) -> GPT:
 
 
 MODEL = random_model()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other are slow where tests run side by side."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
 
 # ------------------------------------------------------------------------------ what may be drawn
 
@@ -138,7 +152,7 @@ def test_draws_have_the_probabilities_and_never_a_dropped_token():
     assert draw(probabilities, last).item() == 4
 
 
-# ------------------------------------------------------------------------------ one text, however computed
+# ------------------------------------------------------------------------------ one text in every way
 
 
 @given(st.integers(1, 5000), st.integers(1, 600))
@@ -228,7 +242,7 @@ def test_an_interruption_keeps_the_text_so_far():
     assert whole.startswith(part.rstrip("\ufffd"))
 
 
-# ------------------------------------------------------------------------------ whole characters, stop strings
+# ------------------------------------------------------------------------------ what is shown
 
 
 def written(monkeypatch, text: bytes, **settings):
@@ -298,3 +312,171 @@ def test_where_one_of_three_stops_the_others_go_on():
     stop = next(c for c in texts[1] if c not in texts[0] + texts[2] and c != "\ufffd")
     stopped = generate(MODEL, BYTES, "a", sampling(num_samples=3, stop=[stop]), 4)
     assert stopped == [texts[0], texts[1][: texts[1].index(stop)], texts[2]]
+
+
+# ------------------------------------------------------------------------------ the script
+
+
+def make_run(run_dir, tokenizer, step=3, **model):
+    """A run directory as training leaves it, of a random model, which takes no time."""
+    torch.manual_seed(0)
+    shape = {"num_layers": 1, "num_heads": 1, "embed_dim": 8, "context_length": CONTEXT}
+    config = Config(
+        model=shape | model, sample={"num_samples": 2, "max_new_tokens": 30, "top_k": 5}
+    )
+    state = checkpoint.TrainingState(step=step, val_loss=1.0)
+    checkpoint.save(run_dir, state, GPT(config.model, tokenizer.vocab_size), [])
+    storage.write_text(run_dir / "config.yaml", dump_yaml(config))
+    tokenizer.save(run_dir / "tokenizer.json")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with two runs; the newest is `runs/the letters`."""
+    folder = tmp_path_factory.mktemp("home")
+    make_run(folder / "runs" / "all_bytes", BYTES)
+    make_run(folder / "runs" / "the letters", Tokenizer.char("abcdefgh. \n"))
+    return folder
+
+
+@pytest.fixture
+def script(home, monkeypatch, capfd):
+    """A function that runs the script's `main` here: script("--seed", "1") -> what it prints."""
+    spec = importlib.util.spec_from_file_location(
+        "generate_script", REPOSITORY / "scripts/generate.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(home)
+
+    def run(*arguments, answers=()):
+        answers = iter(answers)
+        monkeypatch.setattr("builtins.input", lambda _: next(answers))
+        module.main(list(arguments))
+        return capfd.readouterr().out
+
+    return run
+
+
+def test_texts_begin_with_the_prompt_and_have_a_line_between(script):
+    out = script("runs/the letters", "--prompt", "abc ", "--seed", "4")
+    first, second = out.split("---------------\n")
+    assert first.startswith("abc ") and second.startswith("abc ")
+    assert len(first) == len(second) == len("abc ") + 30 + 1
+    assert out == script("--prompt=abc ", "--seed=4", "--stream")
+    assert out == script("--prompt=abc ", "--seed=4", "--checkpoint=3", "--device=cpu")
+    assert first == script("--prompt=abc ", "--seed=4", "--num-samples=1")
+    assert out != script("--prompt=abc ", "--seed=5")
+
+
+def test_every_option_counts(script):
+    assert len(script("--num_samples=1", "--max_new_tokens=7")) == 8
+    cold = script("--temperature=0", "--num-samples=1", "--seed=1")
+    for option in ("--temperature=1e-8", "--top-k=1", "--top-p=0", "--top-p=1e-9", "--min-p=1"):
+        assert cold == script(option, "--num-samples=1", "--seed=2")
+    everything = ["--temperature=0.9", "--top-k=1000000000", "--top-p=1", "--min-p=0"]
+    wild = script("--repetition-penalty=1", "--temperature=0.9", "--top-k=None")
+    assert wild == script("--repetition-penalty=1", *everything)
+    assert wild != script("--repetition-penalty=5", *everything)
+    assert "a" in wild and "b" in wild
+    stopped = script("--temperature=0.9", "--top-k=None", "--stop=b", "--stop", "a")
+    assert "a" not in stopped and "b" not in stopped
+
+
+def test_prompts_from_files_and_awkward_texts(script, tmp_path):
+    path = tmp_path / "a prompt_1.txt"
+    path.write_bytes("\ufeffabc\r\nde=f\n".encode())
+    bytes_run = ["runs/all_bytes", "--num-samples=1"]
+    assert script(*bytes_run, "--prompt", f"FILE:{path}").startswith("abc\nde=f")
+    for prompt in ("123", "None", "a_b", "--x_y=1 # no", "Ünï? 🙂", ""):
+        assert script(*bytes_run, f"--prompt={prompt}").startswith(prompt)
+
+
+def test_interactive_answers_until_an_empty_line(script):
+    out = script("--interactive", "--max-new-tokens=5", answers=["abc", "xyz", "abc", ""])
+    first, second = out.splitlines()
+    assert first.startswith("abc") and second.startswith("abc") and first != second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "words"),
+    [
+        (["--temperature=-1"], CONFIG, "temperature"),
+        (["--temperature=nan"], CONFIG, "temperature"),
+        (["--top-k=x"], CONFIG, "top_k"),
+        (["--top-k=-1"], CONFIG, "top_k"),
+        (["--top-p=1.5"], CONFIG, "top_p"),
+        (["--num-samples=0"], CONFIG, "num_samples"),
+        (["--seed=x"], CONFIG, "seed"),
+        (["--bogus=1"], CONFIG, "--bogus"),
+        (["--prompt"], CONFIG, "--prompt"),
+        (["--prompt=a", "--interactive"], CONFIG, "not allowed with"),
+        (["--device=cuda:7"], CONFIG, "cuda:7"),
+        (["--checkpoint=9"], DATA, "there are best, last, 3"),
+        (["runs/none"], DATA, "runs/none"),
+        (["--prompt=FILE:none.txt"], DATA, "none.txt: No such file"),
+        (["--prompt=FILE:runs"], DATA, "runs: Is a directory"),
+        (["--prompt=FILE:latin-1.txt"], DATA, "latin-1.txt: byte 3"),
+        (["--prompt=Ünï?"], DATA, "? Ü n ï"),
+    ],
+)
+def test_a_mistake_is_one_line(script, home, arguments, exit_code, words):
+    (home / "latin-1.txt").write_bytes("café".encode("latin-1"))
+    with pytest.raises(UserError) as caught:
+        script(*arguments)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == exit_code
+
+
+def test_no_run_at_all_is_one_line(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="scripts/train.py"):
+        script()
+
+
+def test_help_and_mistakes_come_before_pytorch(home):
+    program = f"""
+import runpy, sys
+sys.argv[1:] = sys.argv[1:]
+try:
+    runpy.run_path({str(REPOSITORY / "scripts/generate.py")!r}, run_name="__main__")
+finally:
+    print(sorted({{"torch", "numpy"}} & set(sys.modules)))
+"""
+    for arguments in (["--help"], ["--top-k=x"]):
+        command = [sys.executable, "-c", program, *arguments]
+        done = subprocess.run(command, cwd=home, capture_output=True, encoding="utf-8", check=False)
+        assert done.stdout.endswith("[]\n")
+        assert done.returncode == (0 if arguments == ["--help"] else CONFIG)
+
+
+def test_the_real_process_writes_the_same_from_standard_input(home, script):
+    expected = script("--prompt=abc", "--num-samples=2")
+    done = run_script("generate.py", "--prompt", "-", "--num-samples=2", cwd=home, input="abc\n")
+    assert (done.returncode, done.stdout) == (0, expected)
+    assert done.stderr == "runs/the letters, step 3\n"
+
+
+def test_a_console_that_lacks_characters_shows_them_escaped(home):
+    arguments = ["runs/all_bytes", "--prompt=é🙂", "--max-new-tokens=40", "--num-samples=1"]
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    done = run_script("generate.py", *arguments, cwd=home, env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(r"\xe9\U0001f642")
+
+
+@pytest.mark.parametrize("how", ["closed pipe", "Ctrl-C"])
+def test_writing_that_nobody_wants_any_more_ends_quietly(home, how):
+    script = str(REPOSITORY / "scripts" / "generate.py")
+    command = [sys.executable, script, "--max-new-tokens=1000000", "--stream"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=home, stdout=pipe, stderr=pipe) as process:
+        process.stdout.read(20)
+        if how == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+        process.stdout.close()
+        said = process.stderr.read().decode().splitlines()[1:]  # after the run's name
+        assert process.wait(timeout=20) == (130 if how == "Ctrl-C" else 0)
+        assert said == (["error: stopped"] if how == "Ctrl-C" else [])
