@@ -46,9 +46,8 @@ class Split:
         The rows of a step are one sequence of which micro-steps and ranks take their turn, so
         8 rows at once are 4 times 2 rows.
         """
-        turn = micro_step * world_size + rank
-        random = np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, step))))
-        shares = random.random((turn + 1) * batch_size)[turn * batch_size :]
+        row = (micro_step * world_size + rank) * batch_size
+        shares = random_shares(seed, step, row, batch_size)
         last = len(self.ids) - context_length - 1
         if self.starts is None:
             first = (shares * (last + 1)).astype(np.int64)
@@ -65,18 +64,20 @@ class Split:
 
         Every token that has something before it is predicted exactly once; where a row has
         nothing to predict, y and places are `NOTHING`. Documents are not cut while they fit.
+        The last batch may have fewer rows.
         """
-        spans = self.spans(context_length)
+        spans = np.array(self.spans(context_length), dtype=np.int64).reshape(-1, 2)
         for index in range(0, len(spans), batch_size):
-            chosen = spans[index : index + batch_size]
-            x = np.zeros((len(chosen), context_length), dtype=np.int64)
-            y, places = np.full_like(x, NOTHING), np.full_like(x, NOTHING)
-            for row, (first, end) in enumerate(chosen):
-                length = end - first - 1
-                x[row, :length] = self.ids[first : end - 1]
-                y[row, :length] = self.ids[first + 1 : end]
-                places[row, :length] = np.arange(first + 1, end)
-            yield x, y, places
+            first, end = np.hsplit(spans[index : index + batch_size], 2)
+            places = first + np.arange(1, context_length + 1)
+            known = places < end
+            rows = self.ids[np.minimum(places, end - 1) - 1].astype(np.int64)
+            targets = self.ids[np.minimum(places, end - 1)].astype(np.int64)
+            yield (
+                np.where(known, rows, 0),
+                np.where(known, targets, NOTHING),
+                np.where(known, places, NOTHING),
+            )
 
     def spans(self, context_length: int) -> list[tuple[int, int]]:
         """Where rows begin and end; each begins with the last token of the one before."""
@@ -92,6 +93,13 @@ class Split:
         if last > first:
             spans.append((first, last + 1))
         return spans
+
+
+def random_shares(seed: int, step: int, row: int, number: int) -> np.ndarray:
+    """One number in [0, 1) for each of the rows row, row + 1, … of a step: -> (number,)."""
+    key = np.random.SeedSequence((seed, step)).generate_state(2, np.uint64)
+    bits = np.random.Philox(key=key, counter=row).random_raw(4 * number)  # 4 a count
+    return (bits[::4] >> np.uint64(11)) * 2.0**-53
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def evaluate(
     """The loss of every token of a split, in nats: -> (N,), NaN where nothing was predicted.
 
     The whole split, in order, without randomness and without dropout; `each` is called once a
-    batch. Raises nothing of its own.
+    batch. What is no number counts as infinite.
     """
     losses = np.full(len(split.ids), np.nan, dtype=np.float32)
     was_training = model.training
@@ -49,7 +49,7 @@ def evaluate(
         for x, y, positions in batches(split, context_length, batch_size):
             found = token_losses(model(x.to(device_of(model))).float().cpu(), y)
             there = y.numpy() != NOTHING
-            losses[positions[there]] = found.numpy()[there]
+            losses[positions[there]] = np.nan_to_num(found.numpy()[there], nan=np.inf)
             each()
     finally:
         model.train(was_training)

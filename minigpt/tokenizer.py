@@ -7,11 +7,11 @@ text <-> ids
 """
 
 import codecs
+import functools
 import hashlib
 import json
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,17 @@ import numpy as np
 import tiktoken
 
 from minigpt import storage
+from minigpt.chunks import cut_into_chunks
 from minigpt.errors import DATA, UserError
 
-# Every pattern cuts between a line break and what follows it, so long texts may be cut there too.
-CHARACTERS = r"(?s)."
+# In every pattern a piece that begins with something visible ends before the next blank;
+# chunks.py cuts there.
+CHARACTERS = r"(?s:.)"
 WORDS = r" ?[\p{L}\p{M}]+(?:['’]\p{L}+)*| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]|\s"
-PAIRS = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\n+|[^\S\n]+(?=\S)|[^\S\n]+"
+PAIRS = r" ?[\p{L}\p{M}]+(?:['’]\p{L}+)*| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\n+|[^\S\n]+"
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+KINDS = ("char", "byte", "word", "bpe", "gpt2")
 BYTES = [bytes([byte]) for byte in range(256)]
-GPT2_SIZE = 50_257
 VISIBLE = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 
 
@@ -35,18 +38,31 @@ class Tokenizer:
 
     def __init__(self, kind: str, pattern: str, tokens: list[bytes]) -> None:
         self.kind, self.pattern, self.tokens = kind, pattern, tokens
-        ranks = {token: rank for rank, token in enumerate(tokens)}
+        self.ids = {token: id for id, token in enumerate(tokens)}
+        self.require_sound()
         self.encoding = tiktoken.Encoding(
-            kind, pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
+            kind, pat_str=pattern, mergeable_ranks=self.ids, special_tokens={}
         )
-        self.characters = frozenset(t.decode() for t in tokens) if kind == "char" else None
+
+    def require_sound(self) -> None:
+        """Raises ValueError where tiktoken would fail later, in the middle of a text."""
+        if self.kind not in KINDS:
+            raise ValueError(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
+        if len(self.ids) != len(self.tokens) or b"" in self.ids or not self.tokens:
+            raise ValueError("tokens must be different and not empty")
+        if self.kind == "char":
+            if any(len(token.decode()) != 1 for token in self.tokens):
+                raise ValueError("tokens must be single characters")
+        elif not self.ids.keys() >= set(BYTES):
+            raise ValueError("each of the 256 bytes must be a token")
 
     # -------------------------------------------------------------------------- kinds
 
     @classmethod
     def char(cls, characters: Iterable[str]) -> "Tokenizer":
         """One token per character; texts with other characters are refused."""
-        return cls("char", CHARACTERS, [character.encode() for character in sorted(characters)])
+        known = sorted(set(characters))
+        return cls("char", CHARACTERS, [whole(character) for character in known])
 
     @classmethod
     def byte(cls) -> "Tokenizer":
@@ -56,33 +72,7 @@ class Tokenizer:
     @classmethod
     def word(cls, pieces: Iterable[str]) -> "Tokenizer":
         """One token per known word with its leading space, bytes for the others."""
-        return cls("word", WORDS, BYTES + [piece.encode() for piece in pieces])
-
-    @classmethod
-    def bpe(cls, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
-        """Byte pairs merged by how often they occur in `texts` (Sennrich et al. 2016)."""
-        import rustbpe
-
-        trainer = rustbpe.Tokenizer()
-        trainer.train_from_iterator(iter(texts), vocab_size, pattern=PAIRS)
-        ranked = sorted(trainer.get_mergeable_ranks(), key=lambda pair: pair[1])
-        return cls("bpe", PAIRS, [bytes(token) for token, _ in ranked])
-
-    @classmethod
-    def gpt2(cls) -> "Tokenizer":
-        """GPT-2's own 50,257 tokens, from tiktoken's cache folder or the network."""
-        try:
-            encoding = tiktoken.get_encoding("gpt2")
-        except Exception as error:
-            raise UserError(
-                "data.tokenizer: gpt2 needs its vocabulary once from the network "
-                f"({type(error).__name__}); go online once, or set TIKTOKEN_CACHE_DIR to a "
-                "folder that was filled on another machine, or use tokenizer bpe",
-                DATA,
-            ) from None
-        tokens = encoding.token_byte_values()
-        ordered = sorted(tokens, key=encoding.encode_single_token)
-        return cls("gpt2", encoding._pat_str, [*ordered, b"<|endoftext|>"])
+        return cls("word", WORDS, BYTES + [whole(piece) for piece in pieces])
 
     # -------------------------------------------------------------------------- use
 
@@ -93,33 +83,50 @@ class Tokenizer:
     @property
     def start_id(self) -> int:
         """What a text without a prompt is continued from: a line break where there is one."""
-        return self.tokens.index(b"\n") if b"\n" in self.tokens else 0
+        return self.ids.get(b"\n", 0)
 
     def encode(self, text: str) -> list[int]:
-        """Raises UserError for characters outside a `char` vocabulary and for half surrogates."""
-        self.require_known(text)
-        return self.encoding.encode_ordinary(text)
+        """The ids of a text; what looks like a special token, as <|endoftext|>, is text too.
 
-    def encode_to_array(self, text: str) -> np.ndarray:
-        """The same as unsigned integers, for long texts: -> (N,)."""
-        self.require_known(text)
-        return self.encoding.encode_to_numpy(text, disallowed_special=())
+        Raises UserError for characters outside a `char` vocabulary and for half surrogates.
+        """
+        return [id for chunk in cut_into_chunks([text]) for id in self.encode_chunk(chunk).tolist()]
 
-    def require_known(self, text: str) -> None:
-        if self.characters is not None and not self.characters.issuperset(text):
-            unknown = sorted(set(text) - self.characters)
-            shown = " ".join(map(visible, unknown[:10]))
-            raise UserError(
-                f"text: the characters {shown} are not in the model's vocabulary of "
-                f"{self.vocab_size}: {''.join(map(visible, sorted(self.characters)))}; "
-                "leave them out, or train with data.tokenizer=bpe, which knows every text",
-                DATA,
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            place = f"text: character {error.start} is half of a surrogate pair"
-            raise UserError(f"{place}; only whole characters can be read; remove it", DATA) from None
+    def encode_chunk(self, text: str) -> np.ndarray:
+        """The ids (N,) of a text that chunks.py need not cut."""
+        data = whole(text)
+        if self.kind == "byte":
+            return np.frombuffer(data, dtype=np.uint8)
+        if self.kind == "char":
+            return self.look_up(text)
+        return np.array(self.encoding.encode_ordinary(text), dtype=np.uint32)
+
+    def look_up(self, text: str) -> np.ndarray:
+        """What `encode_ordinary` gives for single characters, a hundred times as fast."""
+        codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+        ids = self.id_of_code[np.minimum(codes, len(self.id_of_code) - 1)]
+        if ids.size and ids.min() < 0:
+            self.refuse(sorted(set(text) - {token.decode() for token in self.tokens}))
+        return ids
+
+    @functools.cached_property
+    def id_of_code(self) -> np.ndarray:
+        """Code point -> id, or -1; the last entry stands for all code points above it."""
+        codes = [ord(token.decode()) for token in self.tokens]
+        table = np.full(max(codes) + 2, -1, dtype=np.int32)
+        table[codes] = np.arange(len(codes))
+        return table
+
+    def refuse(self, unknown: list[str]) -> None:
+        shown = " ".join(map(visible, unknown[:10])) + (" …" if len(unknown) > 10 else "")
+        known = "".join(visible(token.decode()) for token in self.tokens[:100])
+        known += "…" if len(self.tokens) > 100 else ""
+        raise UserError(
+            f"text: the characters {shown} are not in the model's "
+            f"vocabulary; allowed are its {self.vocab_size}: {known}; leave the others out, or "
+            "train with data.tokenizer=bpe, which knows every text",
+            DATA,
+        )
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         return b"".join(self.tokens[id] for id in ids)
@@ -128,62 +135,43 @@ class Tokenizer:
         """Text; bytes that are no characters become U+FFFD."""
         return self.decode_bytes(ids).decode(errors="replace")
 
+    def token_bytes(self, id: int) -> bytes:
+        return self.tokens[id]
+
     def label(self, id: int) -> str:
-        """A token as something to see: `·cat`, `⏎`, `\\xe2\\x82`."""
-        try:
-            return "".join(map(visible, self.tokens[id].decode()))
-        except UnicodeDecodeError:
-            return "".join(f"\\x{byte:02x}" for byte in self.tokens[id])
+        r"""A token as something to see: `·cat`, `⏎`, `\xe2\x82`."""
+        return "".join(map(visible, self.tokens[id].decode(errors="backslashreplace")))
 
     # -------------------------------------------------------------------------- on disk
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "pattern": self.pattern,
-            "tokens": [readable(token) for token in self.tokens],
-        }
+        tokens = [readable(token) for token in self.tokens]
+        return {"kind": self.kind, "pattern": self.pattern, "tokens": tokens}
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Tokenizer":
+        """Raises ValueError, KeyError or TypeError when it is not what `to_json` gives."""
+        tokens = [from_readable(token) for token in content["tokens"]]
+        return cls(content["kind"], content["pattern"], tokens)
 
     def save(self, path: Path) -> None:
-        storage.write_json(path, self.to_json())
+        storage.write_json(Path(path), self.to_json())
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """Raises UserError when the file is missing or not one that `save` wrote."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            tokens = [from_readable(token) for token in content["tokens"]]
-            return cls(content["kind"], content["pattern"], tokens)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"{path}: no tokenizer ({type(error).__name__})"
-            raise UserError(f"{message}; restore it from the run it belongs to", DATA) from None
+            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+        except OSError as error:
+            reason = error.strerror
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            reason = f"no tokenizer ({type(error).__name__}: {error})"
+        raise UserError(f"{path}: {reason}; restore it from the run it belongs to", DATA)
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         content = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
-
-
-def build_tokenizer(kind: str, vocab_size: int, texts: Callable[[], Iterable[str]]) -> Tokenizer:
-    """The tokenizer of a corpus, whose text `texts()` gives piece by piece."""
-    if kind == "char":
-        return Tokenizer.char(set().union(*map(set, texts())))
-    if kind == "bpe":
-        return Tokenizer.bpe(texts(), vocab_size)
-    if kind == "word":
-        return Tokenizer.word(frequent_words(texts(), vocab_size - len(BYTES)))
-    return Tokenizer.gpt2() if kind == "gpt2" else Tokenizer.byte()
-
-
-def frequent_words(texts: Iterable[str], number: int) -> list[str]:
-    """The most frequent pieces that are not single bytes, most frequent first."""
-    import regex  # tiktoken's own, so that words are cut here as they are cut there
-
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(regex.findall(WORDS, text))
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [word for word, _ in ranked if len(word.encode()) > 1][: max(number, 0)]
 
 
 class StreamDecoder:
@@ -201,11 +189,20 @@ class StreamDecoder:
         return self.decoder.decode(b"", final=True)
 
 
+def whole(text: str) -> bytes:
+    """UTF-8; raises UserError where a surrogate stands alone, which UTF-8 can't say."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        half = f"text: character {error.start} is U+{ord(text[error.start]):04X}, half a character"
+        raise UserError(f"{half}; only whole ones can be read; remove it", DATA) from None
+
+
 def visible(character: str) -> str:
     if character in VISIBLE:
         return VISIBLE[character]
-    unseen = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs", "Mn", "Me")
-    return f"\\u{ord(character):04x}" if unseen else character
+    unseen = unicodedata.category(character)[0] in "CZM"  # control, blank, combining mark
+    return ascii(character)[1:-1] if unseen else character
 
 
 def readable(token: bytes) -> str | list[int]:

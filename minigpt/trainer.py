@@ -151,8 +151,8 @@ class Trainer:
             kept = f"step {self.saved_step}" if self.saved_step is not None else "none yet"
             advice = f"lower train.learning_rate (now {self.config.train.learning_rate:g})"
             raise UserError(
-                f"step {self.state.step + 1}: the {name} is {value}; weights unchanged, last "
-                f"good checkpoint: {kept}; {advice} or set train.grad_clip",
+                f"step {self.state.step + 1}: the {name} is {value}; only finite numbers can be "
+                f"learned from; last good checkpoint: {kept}; {advice}",
                 NON_FINITE,
             )
 
@@ -164,6 +164,7 @@ class Trainer:
         with self.weights_to_use():
             losses = evaluate(self.model, self.corpus.val, context_length)
         state.val_loss = mean_loss(losses)
+        self.require_finite("validation loss", state.val_loss)
         if state.best_val_loss is None or state.val_loss < state.best_val_loss:
             state.best_val_loss, state.best_step = state.val_loss, state.step
             state.evaluations_without_gain = 0
