@@ -33,9 +33,9 @@ def find_cut(text: str, start: int, stop: int) -> int:
     """The last place in (start, stop] that no token reaches across, else `stop`."""
     place = stop
     while (place := last_blank(text, start + 1, place + 1)) > start:
-        if not text[place - 1].isspace():
+        place = start + len(text[start:place].rstrip())  # where a run of blanks begins
+        if place > start and text[place] in BLANKS:
             return place
-        place -= 1
     return stop
 
 
@@ -51,7 +51,7 @@ def split_at(blocks: Iterable[str], position: int) -> tuple[Iterator[str], Itera
     def before() -> Iterator[str]:
         nonlocal rest
         missing = position
-        while missing > 0 and (block := next(source, "")):
+        while missing > 0 and (block := next(source, None)) is not None:
             yield block[:missing]
             rest = block[missing:]
             missing -= len(block)

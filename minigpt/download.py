@@ -33,15 +33,17 @@ def download(url: str, sha256: str) -> bytes:
                 while block := answer.read(BLOCK):
                     data += block
                     bar.update(len(block))
-    except HTTPException as error:
-        raise OSError(f"broke off ({type(error).__name__})") from None
+    except (OSError, HTTPException) as error:
+        raise OSError(f"{getattr(error, 'reason', error)}") from None
     if hashlib.sha256(data).hexdigest() != sha256:
         raise OSError(f"is not what it was ({len(data)} bytes with another sha256)")
     return data
 
 
 def prepare_shakespeare(source: Path | None = None, target: Path = SHAKESPEARE) -> None:
-    """Writes tiny Shakespeare to `target`, from a local copy or from the network."""
+    """Writes tiny Shakespeare to `target`, from a local copy or, once, from the network."""
+    if source is None and target.is_file() and storage.sha256(target) == SHAKESPEARE_SHA256:
+        return
     storage.write_bytes(target, copied(source) if source else fetched())
 
 

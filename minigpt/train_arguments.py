@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minigpt.command_line import FIELDS, complaint, load_config, unwrapped
+from minigpt.command_line import load_config, unwrapped
 from minigpt.config import GROUPS, Config
+from minigpt.config_file import FIELDS, complaint
 
 USAGE = """\
 usage: python scripts/train.py [CONFIG.yaml] [key=value ...] [--resume [RUN]] [--dry-run]

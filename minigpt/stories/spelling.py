@@ -26,7 +26,7 @@ def vocabulary() -> list[str]:
     groups = [getattr(known, name) for name in Words.__dataclass_fields__]
     plain = [form for group in groups for item in group for form in forms_of(item)]
     spaced = dict.fromkeys(f" {word}" for word in FORMS.split() + plain)
-    return [*FIRST, ' "', *spaced]
+    return [piece for piece in (*FIRST, ' "', *spaced) if len(piece) > 1]
 
 
 def forms_of(item: str | tuple[str, str]) -> tuple[str, ...]:
