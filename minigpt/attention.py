@@ -73,9 +73,9 @@ class MultiHeadAttentionWrapper(nn.Module):
 class MultiHeadAttention(nn.Module):
     """All heads in one go, the same function as the wrapper: (…, T, E) -> (…, T, E).
 
-    `rotary` turns queries and keys by their positions, `qk_norm` gives them all one length
-    (Henry et al. 2020, "Query-Key Normalization for Transformers"). `fused` lets PyTorch compute
-    the weighted sum without ever storing the weights; off, it is written out as in the lesson.
+    `rotary` turns queries and keys by their positions; `qk_norm` gives them all one length, which
+    is learned (Henry et al. 2020, "Query-Key Normalization for Transformers"). `fused` lets PyTorch
+    compute the weighted sum without storing the weights; off, it is written out as in the lesson.
     """
 
     def __init__(
@@ -96,8 +96,9 @@ class MultiHeadAttention(nn.Module):
         self.W_key = nn.Linear(input_dim, num_heads * head_dim, bias=bias)
         self.W_value = nn.Linear(input_dim, num_heads * head_dim, bias=bias)
         self.out_proj = nn.Linear(num_heads * head_dim, input_dim, bias=bias)
-        self.rotary, self.qk_norm = rotary, qk_norm
-        self.dropout, self.fused = dropout, fused
+        self.query_norm = nn.RMSNorm(head_dim) if qk_norm else nn.Identity()
+        self.key_norm = nn.RMSNorm(head_dim) if qk_norm else nn.Identity()
+        self.rotary, self.dropout, self.fused = rotary, dropout, fused
 
     @classmethod
     def from_heads(cls, wrapper: MultiHeadAttentionWrapper) -> "MultiHeadAttention":
@@ -126,10 +127,8 @@ class MultiHeadAttention(nn.Module):
 
     def queries_and_keys(self, inputs: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
         """(…, T, E) -> two of (…, H, T, D); the first token stands at position `start`."""
-        queries = self.split_heads(self.W_query(inputs))
-        keys = self.split_heads(self.W_key(inputs))
-        if self.qk_norm:
-            queries, keys = (F.rms_norm(x, (self.head_dim,)) for x in (queries, keys))
+        queries = self.query_norm(self.split_heads(self.W_query(inputs)))
+        keys = self.key_norm(self.split_heads(self.W_key(inputs)))
         if self.rotary is not None:
             queries, keys = self.rotary(queries, start), self.rotary(keys, start)
         return queries, keys

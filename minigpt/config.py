@@ -94,7 +94,7 @@ class ModelConfig(Settings):
     def num_parameters(self, vocab_size: int) -> int:
         """Exact, without building the model."""
         width, hidden = self.embed_dim, self.feed_forward_dim
-        attention = 4 * (width * width + self.bias * width)
+        attention = 4 * (width * width + self.bias * width) + self.qk_norm * 2 * self.head_dim
         feed_forward = 2 * width * hidden + self.bias * (hidden + width)
         norm = width + self.bias * width
         embeddings = vocab_size * width * (1 if self.tie_embeddings else 2)

@@ -145,14 +145,17 @@ class Corpus:
     floor: Floor | None = None
 
     def require_room(self, context_length: int) -> None:
-        """Raises UserError where a split is too short for one row."""
-        for name, split in (("training", self.train), ("validation", self.val)):
-            smallest = context_length + 1 if name == "training" else 2
-            if len(split.ids) < smallest:
-                other = "or a larger data.val_fraction" if name == "validation" else ""
-                raise UserError(
-                    f"{self.name}: the {name} part has {len(split.ids)} tokens; at least "
-                    f"{smallest} are needed for model.context_length {context_length}; give more "
-                    f"text, a smaller model.context_length {other}".rstrip(),
-                    DATA,
-                )
+        """Raises UserError where a split is too short to train on or to measure."""
+        parts = (
+            ("training", self.train, context_length + 1, "smaller"),
+            ("validation", self.val, 2, "larger"),
+        )
+        for name, split, smallest, change in parts:
+            found = len(split.ids)
+            if found < smallest:
+                advice = f"give more text or a {change} data.val_fraction"
+                if name == "training" and found > 1:
+                    advice = f"set model.context_length to at most {found - 1}, or {advice}"
+                message = f"{self.name}: the {name} part has {found} token{'s' * (found != 1)}"
+                needed = f"with model.context_length {context_length} it needs {smallest}"
+                raise UserError(f"{message}; {needed}; {advice}", DATA)

@@ -46,7 +46,7 @@ def named_by(place: Path) -> list[Path]:
         return [place]
     names = glob.iglob(str(place), recursive=True)  # noqa: PTH207, for it may be absolute
     matches = map(Path, names)
-    return [match for match in matches if not match.is_dir()]
+    return [match for match in matches if match.exists() and not match.is_dir()]
 
 
 def files_below(folder: Path) -> list[Path]:

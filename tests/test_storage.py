@@ -14,9 +14,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_strays(tmp_path, monkeypatch)
     path = tmp_path / "file.txt"
     storage.write_text(path, "old")
 
-    def fail(name, path):
+    def fail(name, where):
         if name == "rename":
-            raise OSError(28, "No space left on device", str(path))
+            raise OSError(28, "No space left on device", str(where))
 
     monkeypatch.setattr(storage, "on_failpoint", fail)
     with pytest.raises(UserError, match="disk is full") as caught:
@@ -51,9 +51,11 @@ def test_a_folder_is_held_by_one_process_which_is_named(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", code], **pipes) as owner:
         assert owner.stdout.readline() == "mine\n"
-        with pytest.raises(UserError, match=f"process {owner.pid}") as caught:
-            with storage.locked(tmp_path):
-                pass
+        with (
+            pytest.raises(UserError, match=f"process {owner.pid}") as caught,
+            storage.locked(tmp_path),
+        ):
+            pass
         assert caught.value.exit_code == LOCKED
         owner.stdin.close()
     with storage.locked(tmp_path):  # free again when its owner is gone

@@ -63,7 +63,7 @@ class Mix:
     same_gender: float = 0.25
     endings: tuple[float, ...] = (0.0, 0.04, 0.2, 0.35, 0.5, 0.7)
     mismatch: float = 0.5  # of the numbers of an animal and of the one beside it
-    held_out: bool = False  # bind only what training never binds
+    held_out: bool | None = False  # True: bind only what training never binds; None: anything
 
 
 @dataclass
@@ -118,9 +118,9 @@ def opening(t: Teller, world: World) -> None:
 
 def how_it_began(t: Teller, world: World, first: Person, start: Weights) -> None:
     two = world.mix.two_people
-    word = t.choose("pattern", {"went": 1 - two, "met": two} if "met" in start else start)
+    word = t.choose("pattern", likely({"went": 1 - two, "met": two}) if "met" in start else start)
     if word == "who":
-        word = t.choose("pattern", {"lived": 1 - two, "knew": two})
+        word = t.choose("pattern", likely({"lived": 1 - two, "knew": two}))
     if word == "went":
         t.say("to the")
         t.choose("place", even("places"))
@@ -199,7 +199,7 @@ def sentence(t: Teller, world: World, ending: float) -> bool:
 
 
 def sentence_starts(world: World, ending: float) -> Weights:
-    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 0.7, "What": 0.3, "Everyone": 0.8}
+    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 0.7, "What": 0.3, "Everyone": 1.2}
     weights |= {"Look": 0.6, "Soon": 0.3}
     for person in world.people:
         weights[person.name] = 0.8
@@ -213,7 +213,7 @@ def sentence_starts(world: World, ending: float) -> Weights:
         weights["Someone"] = 0.3
     total = sum(weights.values())
     weights[END] = total * ending / (1 - ending)
-    return {word: weight for word, weight in weights.items() if weight}
+    return likely(weights)
 
 
 def the(t: Teller, world: World) -> None:
@@ -360,7 +360,7 @@ def look(t: Teller, world: World) -> None:
 
 def they(t: Teller, world: World) -> None:
     """They play with the blue kite. They sing, …"""
-    match t.choose("pattern", {"play": 1.2, "sing": 1.2, "eat": 0.5, "laugh": 0.3}):
+    match t.choose("pattern", {"play": 1.2, "sing": 2.0, "eat": 0.4, "laugh": 0.3}):
         case "play":
             t.say("with the")
             say_thing(t, world)
@@ -416,7 +416,7 @@ def hers(t: Teller, world: World, word: str) -> None:
 
 def does(t: Teller, world: World, person: Person) -> None:
     """What a person does, to the end of the sentence."""
-    weights = {"goes": 0.7, "feels": 0.8, "says": 2.0, "sings": 0.9, "sees": 0.8, "eats": 0.4}
+    weights = {"goes": 0.7, "feels": 0.8, "says": 2.0, "sings": 1.8, "sees": 0.8, "eats": 0.4}
     weights |= dict.fromkeys(VERBS_OF_TAKING, 0.45)
     verb = t.choose("pattern", weights)
     t.relate("verb → subject", 1, person.names[-1:], [])
@@ -537,7 +537,7 @@ def song(t: Teller) -> None:
             t.relate("refrain", 1, [first + index], [])
             t.say(word, "refrain")
         first += len(line) + 1
-        again = t.choose("pattern", {",": 1, "and": 1.2}) == ","
+        again = t.choose("pattern", {",": 1.5, "and": 1}) == ","
     t.say("so on")
 
 
@@ -612,6 +612,10 @@ def known_by_name(world: World, word: str) -> Person:
 # ------------------------------------------------------------------------------ weights
 
 
+def likely(weights: Weights) -> Weights:
+    return {word: weight for word, weight in weights.items() if weight}
+
+
 @cache
 def even(group: str) -> Weights:
     """All words of a list, equally likely; together they weigh 10."""
@@ -626,18 +630,19 @@ def new_names(first: str, same_gender: float) -> Weights:
         return dict.fromkeys(girls + boys, 1.0)
     same, other = (girls, boys) if first in girls else (boys, girls)
     weights = dict.fromkeys(same, same_gender) | dict.fromkeys(other, 1 - same_gender)
-    return {name: weight for name, weight in weights.items() if name != first and weight}
+    weights.pop(first)
+    return likely(weights)
 
 
 @cache
-def surnames_for(name: str, taken: str, held_out: bool) -> Weights:
-    members = [s for s in words().surnames if is_held_out(name, s) == held_out]
+def surnames_for(name: str, taken: str, held_out: bool | None) -> Weights:
+    members = [s for s in words().surnames if held_out in (None, is_held_out(name, s))]
     return {surname: 1 for surname in members if surname != taken}
 
 
 @cache
-def things_for(colour: str, taken: str, held_out: bool) -> Weights:
-    members = [noun for noun in words().things if is_held_out(colour, noun) == held_out]
+def things_for(colour: str, taken: str, held_out: bool | None) -> Weights:
+    members = [n for n in words().things if held_out in (None, is_held_out(colour, n))]
     return {noun: 1 for noun in members if noun != taken}
 
 
@@ -647,8 +652,15 @@ def colours_but(taken: str) -> Weights:
 
 
 def is_held_out(first: str, second: str) -> bool:
-    """One pair in eight or so is never bound in training; which ones depends on letters alone."""
-    return (sum(map(ord, first)) * 7 + sum(map(ord, second)) * 3 - len(second)) % 8 == 2
+    """Whether training never binds this pair: every fifth by the words' places in their lists."""
+    return (place_of(first) + place_of(second)) % 5 == 0
+
+
+@cache
+def place_of(word: str) -> int:
+    known = words()
+    groups = (known.girls, known.boys, known.surnames, known.colours, known.things)
+    return next(group.index(word) for group in groups if word in group)
 
 
 def song_words(line: list[str]) -> Weights:
