@@ -170,7 +170,7 @@ def read_state(folder: Path) -> TrainingState:
 
 def last_good(run_dir: Path) -> tuple[Path | None, list[Path]]:
     """The newest checkpoint that verifies, and the damaged ones that are newer."""
-    skipped = []
+    skipped: list[Path] = []
     for folder in reversed(checkpoints(run_dir)):
         try:
             verify(folder)

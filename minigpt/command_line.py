@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import yaml
 from pydantic import ValidationError
 
-from minigpt.config import GROUPS, Config
+from minigpt.config import Config
 from minigpt.config_file import FIELDS, Given, complaint, full_key, read_file, written
 from minigpt.errors import UserError
 

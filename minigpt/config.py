@@ -158,7 +158,9 @@ class Config(Settings):
 
     run_dir: Text | None = setting(None, "where the run is kept; None: the next runs/NAME-N")
     seed: int = setting(1337, "of all random numbers", ge=0, lt=2**63)
-    device: str = setting("auto", "auto, cpu, cuda, cuda:N or mps", pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$")
+    device: str = setting(
+        "auto", "auto, cpu, cuda, cuda:N or mps", pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$"
+    )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
         "auto", "number format of the products"
     )

@@ -9,7 +9,6 @@ ids (B, T) -> logits (B, T, V)
 
 from collections.abc import Callable
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 

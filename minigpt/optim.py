@@ -79,7 +79,7 @@ class Muon(torch.optim.Muon):
 
     def step_together(self, parameters: list[Tensor], group: dict) -> None:
         """Moves parameters of one shape."""
-        gradients = [parameter.grad for parameter in parameters]
+        gradients = [p.grad for p in parameters if p.grad is not None]
         averages = [self.momentum_of(parameter) for parameter in parameters]
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         nesterov = torch._foreach_lerp(gradients, averages, group["momentum"])

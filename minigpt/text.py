@@ -23,15 +23,15 @@ from minigpt import storage
 from minigpt.chunks import cut_into_chunks, split_at
 from minigpt.config import Config, DataConfig
 from minigpt.data import Corpus, Split
-from minigpt.encoding import LONG, encoder
 from minigpt.errors import DATA, UserError
+from minigpt.parallel import LONG, encoder
 from minigpt.text_files import digest, find_decoder, find_files, read_blocks
 from minigpt.tokenizer import PAIRS, WORDS, Tokenizer
 from minigpt.vocabulary import build_tokenizer
 
 CACHE = Path("data/cache")
 FORMAT = 2
-ENOUGH = 2**26  # characters to learn a vocabulary from
+ENOUGH = 2**25  # characters to learn a vocabulary from
 
 
 @dataclass(frozen=True)

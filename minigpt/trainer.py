@@ -89,8 +89,8 @@ class Trainer:
         minutes = self.config.train.max_minutes
         return max(by_steps, self.log.seconds / 60 / minutes if minutes else 0.0)
 
-    def due(self, interval: int | None) -> bool:
-        return bool(interval) and self.state.step % interval == 0
+    def due(self, interval: int) -> bool:
+        return self.state.step % interval == 0
 
     # -------------------------------------------------------------------------- one step
 
@@ -254,7 +254,8 @@ def train(config: Config, corpus: Corpus, run_dir: Path, resume: bool = False) -
     loss is not finite.
     """
     with storage.locked(run_dir):
-        checkpoint_folder, warnings = None, []
+        checkpoint_folder: Path | None = None
+        warnings: list[str] = []
         if resume:
             checkpoint_folder, warnings = run_directory.resume(run_dir, config, corpus)
         else:

@@ -39,7 +39,7 @@ def optimizer_tensors(
     model: nn.Module, optimizers: list[torch.optim.Optimizer]
 ) -> dict[str, Tensor]:
     """What the optimisers remember, as `optimizer.parameter.key` -> tensor."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
     return {
         f"{index}.{names[parameter]}.{key}": tensor.cpu()
         for index, optimizer in enumerate(optimizers)

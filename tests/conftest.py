@@ -52,8 +52,6 @@ def text_file(tmp_path_factory) -> Path:
 def tiny_run(tmp_path_factory, text_file) -> Path:
     """A run directory made by `scripts/train.py` in a few seconds; tests only read it."""
     folder = tmp_path_factory.mktemp("home")
-    done = run_script(
-        "train.py", f"data.path={text_file}", "run_dir=runs/tiny", *TINY, cwd=folder
-    )
+    done = run_script("train.py", f"data.path={text_file}", "run_dir=runs/tiny", *TINY, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "runs" / "tiny"

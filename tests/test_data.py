@@ -14,7 +14,7 @@ from conftest import REPOSITORY, SHARED_DATA, TEXT, run_script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt import download, encoding, text_files, vocabulary
+from minigpt import download, parallel, text_files, vocabulary
 from minigpt.config import Config, DataConfig, ModelConfig
 from minigpt.data import NOTHING, Corpus, Floor, Split
 from minigpt.errors import DATA, UserError
@@ -279,8 +279,8 @@ def test_a_long_text_takes_several_processes_and_gives_the_same_ids(tmp_path, op
     alone = opened(tmp_path / "a.txt", "bpe", vocab_size=300)
     for file in (tmp_path / "cache").iterdir():
         file.unlink()
-    monkeypatch.setattr(encoding, "LONG", 1000)
-    monkeypatch.setattr(encoding.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(parallel, "LONG", 1000)
+    monkeypatch.setattr(parallel.os, "cpu_count", lambda: 2)
     together = opened(tmp_path / "a.txt", "bpe", vocab_size=300)
     assert len(text) > 2 * 2**17
     assert np.array_equal(alone.train.ids, together.train.ids)

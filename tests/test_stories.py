@@ -11,11 +11,13 @@ from conftest import REPOSITORY, run_script
 
 from minigpt.command_line import load_config
 from minigpt.stories import corpus, spelling
+from minigpt.stories.chances import is_held_out
 from minigpt.stories.check import check
 from minigpt.stories.corpus import MIXES, story_text, story_words
-from minigpt.stories.grammar import END, is_held_out
+from minigpt.stories.grammar import tell
 from minigpt.stories.tellers import Narrator, NotGrammatical, Reader, read
 from minigpt.stories.words import words
+from minigpt.stories.world import END
 from minigpt.tokenizer import Tokenizer
 
 STORIES = [story_words("train", 7, index) for index in range(400)]
@@ -62,8 +64,6 @@ def test_all_chances_at_a_place_add_up_to_one(readings):
             return super().choose(slot, options)
 
     reader = Adding(STORIES[0])
-    from minigpt.stories.grammar import tell
-
     tell(reader, MIXES["train"])
     assert np.allclose(Adding.totals, 1)
     assert reader.surprisals == readings[0].surprisals

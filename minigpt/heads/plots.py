@@ -7,24 +7,12 @@ small weights are seen too.
 weights (…, T, T), labels -> Figure -> PNG
 """
 
-import functools
-import io
-import math
-import textwrap
 from collections.abc import Sequence
-from itertools import product
 
-import matplotlib
-import numpy as np
-from matplotlib import font_manager
-from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from torch import Tensor
 
-from minigpt.heads.findings import Finding, in_short
-from minigpt.heads.terminal import shortened
+from minigpt.heads.findings import Finding
 
 INK, PALE, FUTURE = "#1a1a1a", "#5a5a5a", "#e6e6e6"
 DPI, POINTS = 120, 72  # in an inch

@@ -5,10 +5,9 @@ text -> Verdict
 
 from dataclasses import dataclass
 
-from minigpt.stories.grammar import END, Mix
 from minigpt.stories.spelling import unspell
 from minigpt.stories.tellers import Mistake, NotGrammatical, read
-
+from minigpt.stories.world import END, Mix
 
 ANY = Mix(held_out=None)
 

@@ -19,8 +19,8 @@ from tqdm import tqdm
 from minigpt import storage
 from minigpt.config import Config
 from minigpt.data import Corpus, Floor, Split
-from minigpt.stories import grammar, spelling, tellers, words
-from minigpt.stories.grammar import Mix
+from minigpt.stories import spelling, tellers
+from minigpt.stories.world import END, Mix
 from minigpt.tokenizer import Tokenizer
 
 CACHE = Path("data/cache")
@@ -61,7 +61,7 @@ def told(split: str, seed: int, number: int) -> tuple[np.ndarray, np.ndarray]:
             starts.append(place)
             place += len(ids)
             parts.append(np.array(ids, dtype=np.uint16))
-    parts.append(np.array([spelling.id_of(grammar.END)], dtype=np.uint16))
+    parts.append(np.array([spelling.id_of(END)], dtype=np.uint16))
     return np.concatenate(parts), np.array(starts)
 
 
@@ -77,7 +77,8 @@ def told_in_parallel(split: str, seed: int, number: int) -> Iterator[list[list[i
 
 def floor_of(split: str, seed: int, number: int) -> Floor:
     """The chance and the slot of each id of `told`."""
-    surprisals, slots = [], []
+    surprisals: list[float] = []
+    slots: list[str] = []
     for index in range(number):
         reader = tellers.read(story_words(split, seed, index), MIXES[split])
         last = reader.surprisals[-1], reader.slots[-1]
@@ -119,9 +120,8 @@ def open_stories(config: Config, cache: Path = CACHE) -> Corpus:
 def version(seed: int) -> str:
     """Changes whenever the stories would: with the seed, the grammar or the words."""
     digest = hashlib.sha256(json.dumps([seed, NUM_STORIES, repr(MIXES)]).encode())
-    folder = Path(words.__file__).parent
-    for name in ("grammar.py", "tellers.py", "spelling.py", "words.yaml"):
-        digest.update((folder / name).read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.[py]*")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

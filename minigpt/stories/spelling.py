@@ -7,8 +7,8 @@ from functools import cache
 
 import regex
 
-from minigpt.stories.grammar import CLOSE, END, OPEN
 from minigpt.stories.words import Words, words
+from minigpt.stories.world import CLOSE, END, OPEN
 from minigpt.tokenizer import WORDS
 
 BARE = (",", ".", "!", END)  # stand without a space before them

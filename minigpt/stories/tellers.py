@@ -7,8 +7,9 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from minigpt.stories.grammar import END, Mix, Weights, tell
+from minigpt.stories.grammar import tell
 from minigpt.stories.words import classes
+from minigpt.stories.world import END, Mix, Weights
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,13 @@ class Narrator:
 
     def choose(self, slot: str, options: Weights) -> str:  # noqa: ARG002
         left = self.random() * sum(options.values())
-        for word, weight in options.items():
-            left -= weight
+        *others, last = options
+        for word in others:
+            left -= options[word]
             if left < 0:
                 break
+        else:
+            word = last
         self.words.append(word)
         return word
 

@@ -1,0 +1,81 @@
+"""What a story is about: people, their things, and who is meant by whom.
+
+The world holds nothing that could not be read from the words said so far.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+END = "\n"
+OPEN, CLOSE = "“", "”"  # quotation marks that know their side; text has the plain ones
+SHE = {"girl": "She", "boy": "He"}
+HER = {"girl": "Her", "boy": "His"}
+Weights = dict[str, float]
+
+
+class Teller(Protocol):
+    """Says the words: freely (a generator) or those of a given text (a reader)."""
+
+    @property
+    def position(self) -> int:
+        """Of the next word."""
+
+    def choose(self, slot: str, options: Weights) -> str:
+        """Says one of the options, each with a chance in proportion to its weight."""
+
+    def say(self, text: str, slot: str = "form") -> None:
+        """Says words that are forced."""
+
+    def relate(self, name: str, shift: int, gold: list[int], others: list[int]) -> None:
+        """Notes that the word `shift` before the next one depends on the words at `gold`."""
+
+
+@dataclass
+class Thing:
+    noun: str
+    colour: str
+    owner: "Person"
+    nouns: list[int] = field(default_factory=list)  # where it was named
+    colours: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Person:
+    name: str
+    surname: str
+    child: str  # girl or boy
+    names: list[int] = field(default_factory=list)  # where the name was said
+    surnames: list[int] = field(default_factory=list)
+    things: list[Thing] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """What kinds of stories there are, and how often."""
+
+    two_people: float = 0.55
+    same_gender: float = 0.25
+    endings: tuple[float, ...] = (0.0, 0.04, 0.2, 0.35, 0.5, 0.7)
+    mismatch: float = 0.5  # of the numbers of an animal and of the one beside it
+    held_out: bool | None = False  # True: bind only what training never binds; None: anything
+
+
+@dataclass
+class World:
+    mix: Mix
+    people: list[Person] = field(default_factory=list)
+    subject: Person | None = None  # of the last sentence
+
+    @property
+    def things(self) -> list[Thing]:
+        return [thing for person in self.people for thing in person.things]
+
+    def only(self, child: str) -> Person | None:
+        """Whom `she`, `her` or `the girl` means: the only one, or else the last subject."""
+        fitting = [person for person in self.people if person.child == child]
+        if len(fitting) == 1:
+            return fitting[0]
+        return self.subject if self.subject in fitting else None
+
+    def other(self, person: Person) -> Person | None:
+        return next((one for one in self.people if one is not person), None)
