@@ -103,9 +103,9 @@ class MultiHeadAttention(nn.Module):
     @classmethod
     def from_heads(cls, wrapper: MultiHeadAttentionWrapper) -> "MultiHeadAttention":
         """Stacks the weights of heads in series; the result computes the same function."""
-        first = wrapper.heads[0].W_query
-        batched = cls(first.in_features, first.out_features, len(wrapper.heads))
-        batched.to(first.weight)
+        num_heads, joined_dim = len(wrapper.heads), wrapper.out_proj.in_features
+        batched = cls(wrapper.out_proj.out_features, joined_dim // num_heads, num_heads)
+        batched.to(wrapper.out_proj.weight)
         for name in ("W_query", "W_key", "W_value"):
             rows = torch.cat([getattr(head, name).weight for head in wrapper.heads])
             getattr(batched, name).load_state_dict({"weight": rows})

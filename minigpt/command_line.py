@@ -9,7 +9,7 @@ file, key=value … -> Config
 import difflib
 import re
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -86,7 +86,7 @@ def off_advice(text: str) -> str:
     return "; 0 or None turns it off, where it can be" if text.strip().lower() in YES | NO else ""
 
 
-READERS = {bool: read_bool, int: read_int, float: read_float}
+READERS: dict[Any, Callable[[str], Any]] = {bool: read_bool, int: read_int, float: read_float}
 
 
 def read_choice(text: str, choice: Any) -> str:
@@ -131,7 +131,7 @@ def flow_list(text: str, name: str) -> list[str]:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError:
         raise complaint(f"command line: {name}", f"{text!r} is no list like [a, b]") from None
-    return list(written(node, f"command line: {name}"))
+    return list(written(node, f"command line: {name}")) if node is not None else []
 
 
 def build(given: dict[str, Given]) -> Config:

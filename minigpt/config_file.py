@@ -92,7 +92,7 @@ def read_file(path: Path) -> dict[str, Given]:
 
 def refuse_aliases(path: Path, text: str) -> None:
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         tag = getattr(event, "tag", None)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise complaint(f"{path}:{line}", "anchors are not allowed; write the value out")

@@ -59,7 +59,8 @@ def the(t: Teller, world: World) -> None:
     """The red ball …, The ball …, The girl Lily …, The dogs near the cat …, The sky …"""
     colours = {thing.colour: thing for thing in world.things}
     nouns = {thing.noun: thing for thing in world.things}
-    children = {child: world.only(child) for child in ("girl", "boy") if world.only(child)}
+    meant = {child: world.only(child) for child in ("girl", "boy")}
+    children = {child: person for child, person in meant.items() if person}
     weights = dict.fromkeys(colours, 1.2) | dict.fromkeys(nouns, 1.0)
     weights |= dict.fromkeys(children, 0.7) | animal_weights(1.6) | {"sky": 0.3}
     word = t.choose("subject", weights)
