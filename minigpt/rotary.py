@@ -27,8 +27,13 @@ class Rotary(nn.Module):
         self.register_buffer("sines", angles.sin(), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Turns `x` (..., T, D), whose first token stands at position `start`."""
+        """Turns `x` (..., T, D), whose first token stands at position `start`.
+
+        Raises ValueError where the text is longer than the context.
+        """
         positions = slice(start, start + x.size(-2))
+        if positions.stop > len(self.cosines):
+            raise ValueError(f"{positions.stop} tokens, positions for {len(self.cosines)}")
         cosines, sines = self.cosines[positions].to(x.dtype), self.sines[positions].to(x.dtype)
         first, second = x.chunk(2, dim=-1)  # (..., T, D / 2) each
         turned = (first * cosines - second * sines, second * cosines + first * sines)

@@ -1,0 +1,77 @@
+"""The scripts as a stranger meets them: quick help, one-line errors, colours where they belong."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import REPOSITORY, TINY, run_script
+
+SCRIPTS = sorted(path.name for path in (REPOSITORY / "scripts").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_answers_without_pytorch(script, tmp_path):
+    code = (
+        "import sys, runpy; sys.argv = [sys.argv[1], '--help']\n"
+        "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "finally: print('torch' in sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, str(REPOSITORY / "scripts" / script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == "False\n"
+    assert len(done.stdout) > 100
+
+
+def test_the_walkthrough_shows_every_step_and_that_all_ways_agree(tmp_path):
+    done = run_script("walkthrough.py", "--color=never", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for part in ("queries (5, 6)", "head 1 (5, 3)", "weights of head 0 (5, 5)", "-inf", "e-1"):
+        assert part in done.stdout
+    assert "\033" not in done.stdout
+    assert "\033" in run_script("walkthrough.py", "--color=always", cwd=tmp_path).stdout
+
+
+def test_a_dry_run_tells_sizes_and_makes_nothing(tmp_path, text_file):
+    done = run_script("train.py", f"data.path={text_file}", *TINY, "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for part in ("parameters", "tokens per step   96", "steps per epoch", "num_layers: 2"):
+        assert part in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_second_dry_run_is_quick(tmp_path, text_file):
+    arguments = ["train.py", f"data.path={text_file}", *TINY, "--dry-run"]
+    run_script(*arguments, cwd=tmp_path)
+    seconds = []
+    for _ in range(3):
+        started = time.monotonic()
+        run_script(*arguments, cwd=tmp_path)
+        seconds.append(time.monotonic() - started)
+    assert min(seconds) < 3  # half a second on an idle machine; PyTorch alone takes longer
+
+
+def test_any_text_trains_with_no_other_setting(tmp_path):
+    (tmp_path / "my text.txt").write_text("To be, or not to be, that is the question.\n" * 400)
+    done = run_script("train.py", "data.path=my text.txt", "max_steps=2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "my text-1" / "summary.json").exists()
+    assert "generate.py 'runs/my text-1'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["data.path=nowhere.txt"], 3, "nowhere.txt"),
+        (["--resume"], 3, "no trained run"),
+        (["--resume", "nowhere"], 2, "nowhere"),
+        (["configs/nowhere.yaml"], 2, "nowhere.yaml"),
+        (["max_steps=two"], 2, "'two'"),
+    ],
+)
+def test_mistakes_are_one_line_with_an_exit_code(tmp_path, arguments, code, words):
+    done = run_script("train.py", *arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert words in done.stderr
+    assert not (tmp_path / "runs").exists()
