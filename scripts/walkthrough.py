@@ -35,8 +35,8 @@ def main(arguments: list[str]) -> None:
 
     show.step(
         "2. Projections",
-        "Three matrices make of each row a query (what the word looks for), a key (what it can be\n"
-        "found by) and a value (what it tells). The first 3 columns are head 0's, the last 3 head 1's.",
+        "Three matrices make of each row a query (what the word looks for), a key (what it can\n"
+        "be found by) and a value (what it tells). Columns 1 to 3 are head 0's, 4 to 6 head 1's.",
     )
     queries, keys, values = (f(inputs) for f in (batched.W_query, batched.W_key, batched.W_value))
     for name, matrix in {"queries": queries, "keys": keys, "values": values}.items():
@@ -51,8 +51,8 @@ def main(arguments: list[str]) -> None:
 
     show.step(
         "4. Scores",
-        "Each query is multiplied with each key and summed; the more alike, the higher. Dividing by\n"
-        "√3 keeps the sums as large as single numbers, however wide a head is.",
+        "Each query is multiplied with each key and summed; the more alike, the higher. Dividing\n"
+        "by √3 keeps the sums as large as single numbers, however wide a head is.",
     )
     scores = queries @ keys.mT / HEAD_DIM**0.5
     show.heads("scores", scores, WORDS)

@@ -63,7 +63,7 @@ OUR_NAMES = {
 
 
 def renamed(weights):
-    """GPT-2's weights by our names; its linear layers are stored transposed, three of them joined."""
+    """GPT-2's weights by our names; its matrices are transposed, three of them joined."""
     found = {}
     for name, weight in weights.items():
         for theirs, ours in OUR_NAMES.items():
