@@ -6,11 +6,13 @@ chunks of text -> (chunk, ids) in the same order
 import contextlib
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,16 @@ def encode_there(
 def set_up(tokenizer: Any) -> None:
     global of_this_process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process answers Ctrl-C
+    threading.Thread(target=end_with_parent, daemon=True).start()
     of_this_process = Tokenizer.from_json(tokenizer)
+
+
+def end_with_parent() -> None:
+    """Without this, the processes of a parent that was killed would wait for ever."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def encode(chunk: str) -> np.ndarray:

@@ -289,6 +289,27 @@ def test_a_long_text_takes_several_processes_and_gives_the_same_ids(tmp_path, op
     assert together.train.ids.tolist() == whole
 
 
+def test_no_process_outlives_a_killed_parent(tmp_path):
+    program = tmp_path / "parent.py"
+    program.write_text(
+        "import multiprocessing, os, signal\n"
+        "from minigpt import parallel\n"
+        "from minigpt.tokenizer import Tokenizer\n"
+        "if __name__ == '__main__':\n"
+        "    parallel.LONG, parallel.os.cpu_count = 0, lambda: 2\n"
+        "    with parallel.encoder(Tokenizer.word([]), 1) as encode:\n"
+        "        list(encode(['one', 'two', 'three']))\n"
+        "        print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n",
+        encoding="utf-8",
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, str(program)]
+    # the children hold the pipe too, so this returns only when they have ended
+    done = subprocess.run(command, capture_output=True, timeout=60, env=environment, check=False)
+    assert len(done.stdout.split()) in (1, 2), done.stderr
+
+
 def test_a_large_vocabulary_takes_32_bits(tmp_path, opened):
     text = "".join(map(chr, range(0x20000, 0x20000 + 70_000)))
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")

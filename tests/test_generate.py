@@ -33,16 +33,19 @@ def sampling(**settings) -> SampleConfig:
 
 
 def random_model(positions="rotary", dtype=torch.float64, **settings) -> GPT:
-    """Big random weights: what comes next depends on all that came before."""
-    torch.manual_seed(0)
     config = ModelConfig(
         num_layers=2, num_heads=2, embed_dim=12, context_length=CONTEXT, positions=positions
     )
-    model = GPT(config.model_copy(update=settings), BYTES.vocab_size)
+    return with_big_weights(GPT(config.model_copy(update=settings), BYTES.vocab_size)).to(dtype)
+
+
+def with_big_weights(model):
+    """What comes next depends on all that came before."""
+    torch.manual_seed(0)
     for parameter in model.parameters():
         if parameter.ndim == 2:
             torch.nn.init.normal_(parameter, std=0.7)
-    return model.to(dtype)
+    return model
 
 
 MODEL = random_model()
@@ -335,25 +338,25 @@ def test_where_one_of_three_stops_the_others_go_on():
 # ------------------------------------------------------------------------------ the script
 
 
-def make_run(run_dir, tokenizer, step=3, **model):
+def make_run(run_dir, tokenizer, data, step=3):
     """A run directory as training leaves it, of a random model, which takes no time."""
-    torch.manual_seed(0)
     shape = {"num_layers": 1, "num_heads": 1, "embed_dim": 8, "context_length": CONTEXT}
-    config = Config(
-        model=shape | model, sample={"num_samples": 2, "max_new_tokens": 30, "top_k": 5}
-    )
+    config = Config(model=shape, sample={"num_samples": 2, "max_new_tokens": 30, "top_k": 5})
     state = checkpoint.TrainingState(step=step, val_loss=1.0)
-    checkpoint.save(run_dir, state, GPT(config.model, tokenizer.vocab_size), [])
+    model = with_big_weights(GPT(config.model, tokenizer.vocab_size))
+    checkpoint.save(run_dir, state, model, [])
     storage.write_text(run_dir / "config.yaml", dump_yaml(config))
     tokenizer.save(run_dir / "tokenizer.json")
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with two runs; the newest is `runs/the letters`."""
+    """A folder with three runs; the newest is `runs/the letters`."""
     folder = tmp_path_factory.mktemp("home")
-    make_run(folder / "runs" / "all_bytes", BYTES)
-    make_run(folder / "runs" / "the letters", Tokenizer.char("abcdefgh. \n"))
+    text = {"path": "deleted.txt", "source": "text"}
+    make_run(folder / "runs" / "stories", BYTES, {})
+    make_run(folder / "runs" / "all_bytes", BYTES, text)
+    make_run(folder / "runs" / "the letters", Tokenizer.char("abcdefgh. \n"), text)
     return folder
 
 
@@ -408,6 +411,15 @@ def test_prompts_from_files_and_awkward_texts(script, tmp_path):
     assert script(*bytes_run, "--prompt", f"FILE:{path}").startswith("abc\nde=f")
     for prompt in ("123", "None", "a_b", "--x_y=1 # no", "Ünï? 🙂", ""):
         assert script(*bytes_run, f"--prompt={prompt}").startswith(prompt)
+
+
+def test_a_story_begins_after_a_line_break_that_is_not_shown(script):
+    settings = ["--num-samples=1", "--seed=1"]
+    story = script("runs/stories", "--prompt=One day", *settings)
+    text = script("runs/all_bytes", "--prompt=\nOne day", *settings)
+    assert story.startswith("One day") and "\n" + story == text
+    assert story != script("runs/all_bytes", "--prompt=One day", *settings)
+    assert script("runs/stories", *settings) == script("runs/all_bytes", *settings)
 
 
 def test_interactive_answers_until_an_empty_line(script):

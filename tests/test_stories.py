@@ -213,7 +213,9 @@ def test_the_corpus_is_kept_and_its_floor_fits_its_ids(tmp_path, monkeypatch):
     assert len(first.val.ids) == len(first.floor.slots) == len(first.floor.surprisal)
     text = first.tokenizer.decode(first.val.ids)
     assert text == "\n" + "\n".join(story_text("val", 1337, i) for i in range(30)) + "\n"
-    assert np.all(first.train.ids[first.train.starts] == first.tokenizer.start_id)
+    assert np.all(first.train.ids[first.train.starts[::2]] == first.tokenizer.start_id)
+    begun = {first.tokenizer.label(i) for i in first.train.ids[first.train.starts[1::2]]}
+    assert begun == {"One", "Once", "There"}
     new = next(i for i, name in enumerate(first.floor.names) if name == "new surname")
     told = [first.tokenizer.label(i).strip("·") for i in first.val.ids[first.floor.slots == new]]
     assert set(told) <= set(words().surnames)

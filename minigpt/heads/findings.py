@@ -7,7 +7,7 @@ Measurement -> a Finding for each head
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from minigpt.heads.measure import Measurement
@@ -97,7 +97,7 @@ def most_interesting(findings: Iterable[Finding]) -> Finding:
     return min(findings, key=lambda finding: (RANK[finding.score], -finding.strength))
 
 
-def in_short(findings: list[Finding]) -> str:
+def in_short(findings: Sequence[Finding]) -> str:
     """All heads in one line, as in: of 4 heads 3 look mostly at the previous token, 1 at itself."""
     counts = Counter(WORDS[finding.score][1] for finding in findings)
     return f"{len(findings)} heads: " + ", ".join(f"{n} {words}" for words, n in counts.most_common())

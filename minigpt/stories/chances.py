@@ -46,8 +46,8 @@ def colours_but(taken: str) -> Weights:
 
 
 def is_held_out(first: str, second: str) -> bool:
-    """Whether training never binds this pair: every fifth by the words' places in their lists."""
-    return (place_of(first) + place_of(second)) % 5 == 0
+    """Whether training never binds this pair: every sixth by the words' places in their lists."""
+    return (place_of(first) + place_of(second)) % 6 == 0
 
 
 @cache
@@ -66,17 +66,13 @@ def song_words(line: list[str]) -> Weights:
 
 
 @cache
-def animal_weights(
-    total: float, many: bool | None = None, mismatch: float = 0.5, but: str = ""
-) -> Weights:
+def animal_weights(total: float, many: bool | None = None, mismatch: float = 0.5) -> Weights:
     """Animals in both numbers; beside `many` ones, the other number has the share `mismatch`."""
-    weights = {}
-    for pair in words().animals:
-        for number, word in enumerate(pair):
-            share = 0.5 if many is None else mismatch if number != many else 1 - mismatch
-            if but not in pair and share:
-                weights[word] = total * share / len(words().animals)
-    return weights
+    shares = [0.5, 0.5] if many is None else [mismatch if many else 1 - mismatch] * 2
+    if many is not None:
+        shares[1] = 1 - shares[0]
+    each = total / len(words().animals)
+    return likely({pair[i]: each * shares[i] for pair in words().animals for i in (0, 1)})
 
 
 @cache

@@ -35,7 +35,7 @@ def takes(t: Teller, world: World, person: Person) -> None:
     owners = {word: owner for word, owner in owners.items() if owner}
     if HER[person.child].lower() in owners:
         owners[HER[person.child].lower()] = person
-    word = t.choose("pattern", {"the": 1.2} | dict.fromkeys(owners, 1.0))
+    word = t.choose("pattern", {"the": 1.6} | dict.fromkeys(owners, 0.7))
     if word == "the":
         say_thing(t, world)
         return
@@ -84,7 +84,7 @@ def eats(t: Teller, world: World, person: Person) -> None:
 def says(t: Teller, world: World, person: Person) -> None:
     """… says, "I am Lily Reed." "My ball is red." "The red ball is mine." """
     t.say(f", {OPEN}")
-    match t.choose("pattern", {"I": 1.3, "My": 1.0, "Hello": 0.4}):
+    match t.choose("pattern", {"I": 1.5, "My": 0.6, "Hello": 0.4}):
         case "I":
             t.say("am")
             relate_people(t, world, "pronoun → name", 1, person)

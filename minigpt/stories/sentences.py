@@ -61,7 +61,7 @@ def the(t: Teller, world: World) -> None:
     nouns = {thing.noun: thing for thing in world.things}
     meant = {child: world.only(child) for child in ("girl", "boy")}
     children = {child: person for child, person in meant.items() if person}
-    weights = dict.fromkeys(colours, 1.2) | dict.fromkeys(nouns, 1.0)
+    weights = dict.fromkeys(colours, 1.4) | dict.fromkeys(nouns, 0.6)
     weights |= dict.fromkeys(children, 0.7) | animal_weights(1.6) | {"sky": 0.3}
     word = t.choose("subject", weights)
     if word in colours:
@@ -111,7 +111,7 @@ def animals(t: Teller, world: World, word: str) -> None:
         t.relate("verb → subject", 0, [here], [])
         t.say("see" if many else "sees", "agreement")
     t.say("the")
-    t.choose("attractor", animal_weights(1.0, many, world.mix.mismatch, word))
+    t.choose("attractor", animal_weights(1.0, many, world.mix.mismatch))
     acts(t, many, here, [t.position - 1])
     t.say(".")
 
@@ -129,7 +129,7 @@ def near(t: Teller, world: World) -> None:
     beside = t.choose("attractor", animal_weights(1.0))
     place = t.position - 1
     t.say(", the")
-    word = t.choose("subject", animal_weights(1.0, is_many(beside), world.mix.mismatch, beside))
+    word = t.choose("subject", animal_weights(1.0, is_many(beside), world.mix.mismatch))
     acts(t, is_many(word), t.position - 1, [place])
     t.say(".")
 
@@ -229,7 +229,7 @@ def hers(t: Teller, world: World, word: str) -> None:
     """Her name is Lily Reed. Her ball is red. Her friend is Tom."""
     person = world.only("girl" if word == "Her" else "boy") or world.people[0]
     relate_people(t, world, "possessive → owner", 1, person)
-    weights: Weights = {"name": 1.2} | {thing.noun: 1.2 for thing in person.things}
+    weights: Weights = {"name": 1.4} | {thing.noun: 0.6 for thing in person.things}
     friend = world.other(person)
     if friend:
         weights["friend"] = 0.5
