@@ -52,11 +52,18 @@ class Trainer:
             self.restore(resume_from)
         self.forward, slow = compiled(self.model, config.compile, self.device)
         self.log = TrainingLog(run_dir, self.state.step, config.train.max_steps)
+        self.log.say(self.description())
         for message in filter(None, (warning, slow)):
             self.log.say(f"warning: {message}")
         self.saved_step = self.state.step if resume_from else None
         self.train_loss = float("nan")
         self.training_seconds = 0.0
+
+    def description(self) -> str:
+        precision = str(self.precision).removeprefix("torch.")
+        where = f"{self.device}, {precision}, {torch.get_num_threads()} threads"
+        tokens = f"{len(self.corpus.train.ids):,} tokens of {self.corpus.name}"
+        return f"{self.run_dir}: {self.model.num_parameters:,} parameters, {tokens}, {where}"
 
     # -------------------------------------------------------------------------- the story
 
@@ -68,7 +75,8 @@ class Trainer:
                 self.train_step()
                 if self.due(self.config.train.eval_interval) or self.finished():
                     self.evaluate()
-                    self.save_if_due()
+                if self.worth_saving():
+                    self.save()
                 if self.due(self.config.train.sample_interval):
                     self.sample()
             if self.saved_step != self.state.step:
@@ -111,9 +119,10 @@ class Trainer:
             self.average.update(self.model)
         self.state.step += 1
         self.state.tokens += num_tokens
+        self.state.val_loss = None  # of these new weights
         self.train_loss = loss
         self.training_seconds = time.monotonic() - started
-        self.log.advance()
+        self.log.advance(self.state.step / self.progress())
         if self.due(train.log_interval):
             self.log.training(self.state.step, loss, rate, num_tokens / self.training_seconds)
 
@@ -175,19 +184,15 @@ class Trainer:
             more |= {"slots": self.corpus.floor.by_slot(losses)}
         self.log.evaluation(state.step, self.train_loss, state.val_loss, **more)
 
-    def save_if_due(self) -> None:
+    def worth_saving(self) -> bool:
         interval = self.config.train.save_interval or self.config.train.eval_interval
-        if self.due(interval) or self.finished() or self.state.best_step == self.state.step:
-            self.save()
+        return self.due(interval) or self.finished() or self.state.best_step == self.state.step
 
     def save(self) -> None:
-        state = self.state
-        if self.log.records and self.log.records[-1]["step"] != state.step:
-            state.val_loss = None  # these weights were not evaluated
         averaged = self.average.tensors if self.average is not None else None
         keep = self.config.train.keep
-        checkpoint.save(self.run_dir, state, self.model, self.optimizers, averaged, keep)
-        self.saved_step = state.step
+        checkpoint.save(self.run_dir, self.state, self.model, self.optimizers, averaged, keep)
+        self.saved_step = self.state.step
 
     def restore(self, folder: Path) -> None:
         """Takes weights, optimisers and counters from a checkpoint."""

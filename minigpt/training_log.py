@@ -75,7 +75,9 @@ class TrainingLog:
     def sample(self, step: int, text: str) -> None:
         storage.append_line(self.samples_path, f"{SAMPLE_HEADER}{step}\n{text}\n")
 
-    def advance(self) -> None:
+    def advance(self, expected_steps: float) -> None:
+        """One more step of as many as are expected, by the number of steps or by the clock."""
+        self.bar.total = round(expected_steps)
         self.bar.update()
 
     def close(self) -> None:

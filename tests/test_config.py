@@ -98,7 +98,7 @@ WRONG = [
     ("device: gpu", ["config.yaml:1", "device", "cuda"]),
     ("model:\n  embed_dim: 130", ["config.yaml:2", "embed_dim", "130", "4 heads", "128"]),
     ("model:\n  embed_dim: 12", ["embed_dim", "even"]),
-    ("train:\n  min_learning_rate: 1", ["config.yaml:2", "min_learning_rate", "0.01"]),
+    ("train:\n  min_learning_rate: 1", ["config.yaml:2", "min_learning_rate", "0.005"]),
     ("data:\n  source: text", ["data", "path"]),
     ("data:\n  source: stories\n  path: a.txt", ["data", "path"]),
     ("data:\n  tokenizer: char", ["tokenizer", "stories"]),

@@ -340,10 +340,13 @@ def test_where_one_of_three_stops_the_others_go_on():
 
 def make_run(run_dir, tokenizer, data, step=3):
     """A run directory as training leaves it, of a random model, which takes no time."""
+    torch.manual_seed(0)
     shape = {"num_layers": 1, "num_heads": 1, "embed_dim": 8, "context_length": CONTEXT}
     config = Config(model=shape, sample={"num_samples": 2, "max_new_tokens": 30, "top_k": 5})
     state = checkpoint.TrainingState(step=step, val_loss=1.0)
-    model = with_big_weights(GPT(config.model, tokenizer.vocab_size))
+    model = GPT(config.model, tokenizer.vocab_size)
+    if tokenizer is BYTES:
+        with_big_weights(model)
     checkpoint.save(run_dir, state, model, [])
     storage.write_text(run_dir / "config.yaml", dump_yaml(config))
     tokenizer.save(run_dir / "tokenizer.json")
@@ -414,7 +417,7 @@ def test_prompts_from_files_and_awkward_texts(script, tmp_path):
 
 
 def test_a_story_begins_after_a_line_break_that_is_not_shown(script):
-    settings = ["--num-samples=1", "--seed=1"]
+    settings = ["--num-samples=1", "--seed=1", "--top-k=None", "--temperature=3"]
     story = script("runs/stories", "--prompt=One day", *settings)
     text = script("runs/all_bytes", "--prompt=\nOne day", *settings)
     assert story.startswith("One day") and "\n" + story == text

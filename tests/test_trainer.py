@@ -105,6 +105,14 @@ def test_the_last_step_is_evaluated_and_saved_whatever_the_intervals(tiny):
     assert math.isfinite(summary["last_val_loss"])
 
 
+def test_checkpoints_come_as_often_as_asked_between_evaluations(tiny):
+    run_dir = tiny("saved", "save_interval=2", "eval_interval=5", "keep=50")
+    steps = [checkpoint.step_of(folder) for folder in checkpoint.checkpoints(run_dir)]
+    assert steps == [2, 4, 5, 6, 8, 10, 12]
+    evaluated = [checkpoint.read_state(f).val_loss for f in checkpoint.checkpoints(run_dir)]
+    assert [loss is not None for loss in evaluated] == [s in (5, 10, 12) for s in steps]
+
+
 def test_a_run_holds_what_it_promises(tiny_run):
     made = {path.name for path in tiny_run.iterdir()}
     assert made >= {
