@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from minigpt import storage
@@ -27,12 +28,21 @@ def draw_loss(records: list[dict[str, Any]], path: Path, title: str, floor: floa
     if floor is not None:
         axes.axhline(floor, color=GREY, linestyle="--", label=f"exact floor {floor:.3f}")
     axes.set(title=title, xlabel="step", ylabel="loss (nats per token)")
+    show_the_end(axes, records)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", metadata={"Software": None})
     storage.write_bytes(path, picture.getvalue())
+
+
+def show_the_end(axes: Axes, records: list[dict[str, Any]]) -> None:
+    """Lets the steep first steps leave the picture, so that the long rest can be seen."""
+    _, losses = curve(records, "train_loss")
+    if len(losses) > 20:
+        after_the_start = losses[len(losses) // 20 :]
+        axes.set_ylim(top=after_the_start.max() + 0.05 * np.ptp(after_the_start))
 
 
 def curve(records: list[dict[str, Any]], key: str) -> tuple[np.ndarray, np.ndarray]:

@@ -227,10 +227,13 @@ class Trainer:
     # -------------------------------------------------------------------------- the end
 
     def draw(self) -> None:
-        best, floor = self.state.best_val_loss, self.corpus.floor
-        title = f"{self.run_dir.name}: validation loss {best:.3f}" if best else self.run_dir.name
-        lowest = floor.mean if floor is not None else None
-        draw_loss(self.log.records, self.run_dir / "loss.png", title, lowest)
+        best = self.state.best_val_loss
+        floor = self.corpus.floor.mean if self.corpus.floor is not None else None
+        title = self.run_dir.name
+        if best is not None:
+            title += f": validation loss {best:.3f}"
+            title += f", {best - floor:.3f} above the exact floor" if floor is not None else ""
+        draw_loss(self.log.records, self.run_dir / "loss.png", title, floor)
 
     def summary(self) -> dict[str, Any]:
         """What the run came to; losses in nats per token over the whole validation split."""

@@ -7,7 +7,7 @@ import pytest
 from conftest import REPOSITORY
 
 FLOORS = [
-    {"errors", "storage", "cache", "rotary", "foreign_names"},
+    {"errors", "storage", "cache", "rotary", "foreign_names", "console"},
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
     | {"attention", "device", "interrupts", "text_files", "parallel"},
     {"data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
