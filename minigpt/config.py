@@ -106,7 +106,7 @@ class ModelConfig(Settings):
 class TrainConfig(Settings):
     """How the model is trained."""
 
-    max_steps: Count = setting(1800, "steps to train")
+    max_steps: Count = setting(1500, "steps to train")
     max_minutes: float | None = setting(None, "time budget; ends training if first", gt=0)
     batch_size: int = setting(8, "rows per micro-batch", ge=1, le=2**20)
     accumulate: int = setting(1, "micro-batches per step", ge=1, le=2**20)

@@ -108,6 +108,12 @@ def test_documents_begin_a_row():
     assert set(x[:, 0].tolist()) == set(STARTS[:-1].tolist())  # the last has no room
 
 
+def test_the_last_document_with_room_begins_a_row_too():
+    split = Split(np.arange(30), 30, np.array([0, 18, 19]))
+    x, _ = split.batch(0, 0, batch_size=50, context_length=11)
+    assert set(x[:, 0].tolist()) == {0, 18}
+
+
 @pytest.mark.parametrize("starts", [None, np.array([0])])
 def test_exactly_one_window(starts):
     split = Split(np.arange(12), 12, starts)
@@ -369,7 +375,8 @@ def test_links_are_followed_and_loops_end(tmp_path, opened):
     (tmp_path / "elsewhere" / "b.txt").write_text("linked\n", encoding="utf-8")
     (tmp_path / "texts" / "a.txt").write_text("here\n", encoding="utf-8")
     (tmp_path / "texts" / "link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "texts" / "more" / "loop").symlink_to(tmp_path / "texts")
+    for name in ("loop", "again", "and again"):  # to follow them all would take for ever
+        (tmp_path / "texts" / "more" / name).symlink_to(tmp_path / "texts")
     assert text_of(opened(tmp_path / "texts")) == "here\nlinked\n"
 
 

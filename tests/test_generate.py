@@ -342,7 +342,8 @@ def make_run(run_dir, tokenizer, data, step=3):
     """A run directory as training leaves it, of a random model, which takes no time."""
     torch.manual_seed(0)
     shape = {"num_layers": 1, "num_heads": 1, "embed_dim": 8, "context_length": CONTEXT}
-    config = Config(model=shape, sample={"num_samples": 2, "max_new_tokens": 30, "top_k": 5})
+    sample = {"num_samples": 2, "max_new_tokens": 30, "top_k": 5}
+    config = Config(model=shape, sample=sample, data=data)
     state = checkpoint.TrainingState(step=step, val_loss=1.0)
     model = GPT(config.model, tokenizer.vocab_size)
     if tokenizer is BYTES:

@@ -46,7 +46,7 @@ def test_the_floor_is_the_mean_entropy(readings):
 def test_words_come_as_often_as_the_grammar_says():
     """The first decision of a story, and a later one, counted against their chances."""
     found = Counter(story_words("train", 5, index)[1] for index in range(3000))
-    for word, share in {"One": 1 / 2, "Once": 1 / 3, "There": 1 / 6}.items():
+    for word, share in {"One": 3 / 8, "Once": 2 / 8, "There": 1 / 8, "This": 2 / 8}.items():
         error = math.sqrt(share * (1 - share) / 3000)
         assert abs(found[word] / 3000 - share) < 4 * error
 
@@ -96,7 +96,7 @@ def test_held_out_pairs_are_bound_in_val_new_and_nowhere_else():
             story = story_words(split, 1, index)
             first = next(place for place, word in enumerate(story) if word in words().names)
             assert is_held_out(story[first], story[first + 1]) == held_out
-            has = next(place for place, word in enumerate(story) if word == "has")
+            has = next(place for place, word in enumerate(story) if word in ("has", "paints"))
             assert is_held_out(story[has + 2], story[has + 3]) == held_out
 
 
@@ -106,8 +106,9 @@ def test_far_stories_are_longer_and_traps_hold_two_people():
 
     assert mean_length("val-far") > 1.4 * mean_length("val")
     for index in range(50):
-        text = story_text("val-trap", 1, index)
-        assert " met " in text or " knew " in text
+        story = story_words("val-trap", 1, index)
+        opening = story[: story.index(".")]
+        assert sum(word in words().names for word in opening) == 2
 
 
 def replaced(story, place, word):
@@ -131,6 +132,8 @@ def test_a_wrong_bound_word_is_found_with_its_kind_and_place(readings, slot, gro
     for story, reading in zip(STORIES, readings, strict=True):
         if slot in reading.slots and tried < 10:
             place = reading.slots.index(slot)
+            if reading.entropies[place]:  # two words would do
+                continue
             members = getattr(words(), group)
             same_kind = [w for w in members if w != story[place]]
             if slot == "refrain":
@@ -151,7 +154,8 @@ def test_a_wrong_number_of_a_verb_is_found(readings):
         for s, r in zip(STORIES, readings, strict=True)
         if any(word in other and slot == "agreement" for word, slot in zip(s, r.slots))  # noqa: B905
     )
-    place = next(p for p, word in enumerate(story) if word in other)
+    places = enumerate(zip(story, reading.slots))  # noqa: B905
+    place = next(p for p, (word, slot) in places if word in other and slot == "agreement")
     mistakes = read(replaced(story, place, other[story[place]]), MIXES["train"]).mistakes
     assert [(m.kind, m.position) for m in mistakes] == [("agreement", place)]
 
@@ -198,6 +202,29 @@ def test_there_is_enough_to_read():
         assert tokenizer.encode(spelling.spell(story)) == ids
 
 
+def test_no_word_stands_for_two_things():
+    known = words()
+    groups = [known.names, known.surnames, known.colours, known.things, known.places]
+    groups += [[form for pair in known.animals for form in pair]]
+    listed = [word for group in groups for word in group]
+    assert len(set(listed)) == len(listed)
+
+
+def test_a_parrot_repeats_and_things_are_called_by_what_was_said_first():
+    good = (
+        "This is the story of Lily Reed and Tom Hill. Lily paints her ball red. Tom has a blue hat."
+    )
+    for more in (
+        'Lily says, "My ball is red." A parrot says, "My ball is red."',
+        "Is the ball red? Yes! The ball Lily has is red. She likes his hat.",
+        "Good night, Tom Hill!",
+    ):
+        assert check(f"{good} {more}").consistent, more
+    echo = check(f'{good} Lily says, "My ball is red." A parrot says, "My ball is blue."')
+    assert [mistake.kind for mistake in echo.mistakes] == ["echo"]
+    assert not check(f'{good} A parrot says, "My ball is red."').grammatical
+
+
 def test_a_narrator_says_what_it_is_told():
     narrator = Narrator("seed")
     narrator.say("lived a")
@@ -215,7 +242,7 @@ def test_the_corpus_is_kept_and_its_floor_fits_its_ids(tmp_path, monkeypatch):
     assert text == "\n" + "\n".join(story_text("val", 1337, i) for i in range(30)) + "\n"
     assert np.all(first.train.ids[first.train.starts[::2]] == first.tokenizer.start_id)
     begun = {first.tokenizer.label(i) for i in first.train.ids[first.train.starts[1::2]]}
-    assert begun == {"One", "Once", "There"}
+    assert begun == {"One", "Once", "There", "This"}
     new = next(i for i, name in enumerate(first.floor.names) if name == "new surname")
     told = [first.tokenizer.label(i).strip("·") for i in first.val.ids[first.floor.slots == new]]
     assert set(told) <= set(words().surnames)

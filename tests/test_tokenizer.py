@@ -126,6 +126,12 @@ def test_long_runs_do_not_upset_tiktoken(kind, piece):
     assert tokenizer(kind).decode(tokenizer(kind).encode(text)) == text
 
 
+@needs_gpt2
+def test_a_million_blanks_do_not_upset_tiktoken():
+    text = " " * 2**20 + "x"  # more than its regular expression can take at once
+    assert tokenizer("gpt2").decode(tokenizer("gpt2").encode(text)) == text
+
+
 # ------------------------------------------------------------------------------ the kinds
 
 
@@ -400,6 +406,17 @@ def test_chunks_one_by_one_are_the_whole(kind, text, size):
     ids = [id for chunk in chunks for id in tokenizer(kind).encode_chunk(chunk).tolist()]
     if all(any(blank in chunk[1:] for blank in BLANKS) for chunk in chunks[:-1]):
         assert ids == tokenizer(kind).encoding.encode_ordinary(text)
+
+
+@settings(max_examples=300)
+@given(text=spaced, size=st.integers(1, 9))
+def test_cuts_are_where_no_token_reaches_across_if_there_is_such_a_place(text, size):
+    safe = {n for n in range(1, len(text)) if text[n] in BLANKS and not text[n - 1].isspace()}
+    start = 0
+    for chunk in list(cut_into_chunks([text], size))[:-1]:
+        inside = [place for place in range(start + 1, start + size + 1) if place in safe]
+        start += len(chunk)
+        assert start == max(inside) if inside else len(chunk) == size
 
 
 @given(text=spaced, size=st.integers(1, 9), sizes=st.lists(st.integers(1, 9), min_size=1))

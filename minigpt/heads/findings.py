@@ -14,17 +14,17 @@ from minigpt.heads.measure import Measurement
 from minigpt.heads.scores import NUM_OFFSETS
 
 PATTERNS = {  # score -> in a sentence, in a list; those most worth a look first
-    "induction": ("looks at what followed this token before", "what followed before (induction)"),
-    "duplicate": ("looks at the same token before", "the same token before"),
-    **{f"offset_{k}": (f"looks {k} tokens back", f"{k} tokens back") for k in range(2, NUM_OFFSETS)},
-    "previous": ("looks at the previous token", "the previous token"),
+    "induction": ("looks at what followed this token before (induction)", "what followed before"),
+    "duplicate": ("looks at the same token before", "same token before"),
+    **{f"offset_{n}": (f"looks {n} tokens back", f"{n} tokens back") for n in range(2, NUM_OFFSETS)},
+    "previous": ("looks at the previous token", "previous token"),
     "self": ("looks at itself", "itself"),
-    "first": ("rests on the first token", "the first token"),
+    "first": ("rests on the first token", "first token"),
 }
 OTHERWISE = {
-    "entropy": ("looks broadly over the text", "no one place: broad"),
-    "none": ("no single pattern", "no one place: mixed"),
-    "short": ("too short a text to tell", "too short a text to tell"),
+    "entropy": ("looks broadly over the text", "everything"),
+    "none": ("no single pattern", "mixed"),
+    "short": ("too short a text to tell", "unknown"),
 }
 WORDS = PATTERNS | OTHERWISE
 RANK = {score: rank for rank, score in enumerate(WORDS)}
@@ -49,8 +49,12 @@ class Finding:
     @property
     def words(self) -> str:
         """As in: looks at the previous token, 0.93."""
-        sentence = WORDS[self.score][0]
-        return sentence if math.isnan(self.value) else f"{sentence}, {self.value:.2f}"
+        return f"{WORDS[self.score][0]}, {self.value:.2f}".removesuffix(", nan")
+
+    @property
+    def in_short(self) -> str:
+        """As in: previous token 0.93."""
+        return f"{WORDS[self.score][1]} {self.value:.2f}".removesuffix(" nan")
 
 
 def describe(measurement: Measurement) -> list[Finding]:
@@ -98,6 +102,7 @@ def most_interesting(findings: Iterable[Finding]) -> Finding:
 
 
 def in_short(findings: Sequence[Finding]) -> str:
-    """All heads in one line, as in: of 4 heads 3 look mostly at the previous token, 1 at itself."""
+    """All heads in one line, as in: 4 heads look at: previous token (3), itself (1)."""
     counts = Counter(WORDS[finding.score][1] for finding in findings)
-    return f"{len(findings)} heads: " + ", ".join(f"{n} {words}" for words, n in counts.most_common())
+    parts = [f"{words} ({number})" for words, number in counts.most_common()]
+    return f"{len(findings)} heads look at: {', '.join(parts)}"

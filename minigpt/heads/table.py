@@ -13,29 +13,32 @@ from minigpt.heads.findings import Finding, best_first
 from minigpt.heads.measure import Measurement
 
 COLUMNS = {  # score -> heading
-    "previous": "previous",
+    "previous": "prev",
     "self": "self",
     "first": "first",
     "duplicate": "same",
-    "induction": "induction",
+    "induction": "induct",
     "induction_random": "random",
     "entropy": "entropy",
-    "distance": "distance",
+    "distance": "dist",
 }
 UNKNOWN = "–"
+KEY = """\
+Shares of attention on: the previous token, itself, the first token, the same token before, what
+followed it before, the same in random text; entropy: 1 looks evenly; dist: tokens back, on average"""
 
 
 def table(measurement: Measurement, findings: Sequence[Finding]) -> list[str]:
     """One line for each head, the best described first; at the end that of an even head."""
-    heading = ["head", *COLUMNS.values(), "in words"]
-    rows = [
-        [f.name, *cells(values_of(measurement, f)), f.words] for f in best_first(findings)
-    ]
-    rows.append(["even", *cells(measurement.even), "a head that looks at all so far alike"])
-    widths = [max(len(row[i]) for row in [heading, *rows]) for i in range(len(heading) - 1)]
+    rows = [["head", *COLUMNS.values(), "looks mostly at"]]
+    for finding in best_first(findings):
+        values = values_of(measurement, finding)
+        rows.append([finding.name, *cells(values), finding.in_short])
+    rows.append(["even", *cells(measurement.even), "all it can see alike, to compare"])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:-1], widths[1:]), row[-1]])
-        for row in [heading, *rows]
+        "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:-1]), words])
+        for name, *numbers, words in rows
     ]
 
 

@@ -83,20 +83,23 @@ def printable(text: str, stream: TextIO) -> str:
 
 
 def shaded_matrix(
-    weights: Tensor, labels: Sequence[str], style: str = "blocks", width: int = 100
+    weights: Tensor, labels: Sequence[str], style: str, width: int, most: int
 ) -> list[str]:
-    """Lines of at most `width` columns; of a long text the first tokens that fit.
+    """Lines of at most `width` columns with a legend; of a long text only the first tokens.
 
-    The future is left empty: no token looks there.
+    Those are as many as fit, at most `most`. The future is left empty: no token looks there.
     """
-    labels = [shortened(label) for label in labels]
-    margin = 5 + max(map(columns, labels))
-    shown = min(len(labels), width - margin)
-    cell_width = 2 if 2 * shown <= width - margin else 1
-    lines = [" " * margin + line for line in upright(labels[:shown], cell_width)]
-    for query, (label, row) in enumerate(zip(labels[:shown], weights.tolist(), strict=False)):
+    shown = [shortened(label) for label in labels[:most]]
+    margin = 5 + max(map(columns, shown))
+    shown = shown[: max(width - margin, 1)]
+    cell_width = 2 if 2 * len(shown) <= width - margin else 1
+    lines = [" " * margin + line for line in upright(shown, cell_width)]
+    for query, (label, row) in enumerate(zip(shown, weights.tolist(), strict=False)):
         cells = (STYLES[style].cell(weight, cell_width) for weight in row[: query + 1])
-        lines.append(f"{query:3} {padded(label, margin - 4)}{''.join(cells)}")
+        lines.append(f"{query:3} {padded(label, margin - 4)}{''.join(cells)}".rstrip(" "))
+    lines += ["", STYLES[style].legend]
+    if len(shown) < len(labels):
+        lines.append(f"the first {len(shown)} of {len(labels)} tokens; the picture has all")
     return lines
 
 

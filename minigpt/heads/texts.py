@@ -10,88 +10,93 @@ import numpy as np
 import torch
 
 from minigpt.checkpoint import Run
-from minigpt.config import Config, SampleConfig
-from minigpt.data import Corpus, Split
+from minigpt.config import SampleConfig
+from minigpt.data import Split
 from minigpt.errors import DATA, UserError
 from minigpt.generate import evaluating, next_ids
 
 NUM_TEXTS = 64
+STORY_START = "\n"  # every story that a model has learned from came after a line break
 Progress = Callable[[Iterable[list[int]]], Iterable[list[int]]]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Ids of each text, where they come from, and what the user should know about that."""
+    """The ids of each text, where they come from, and what there is to know about that."""
 
     ids: list[list[int]]
     origin: str
     note: str = ""
 
-    @property
-    def shown(self) -> list[int]:
-        """The one to show in pictures."""
-        return self.ids[0]
-
 
 def given_text(run: Run, text: str) -> Texts:
-    """A user's text, as far as the model can read it at once; raises UserError if it is empty."""
-    ids = run.tokenizer.encode(text)
-    context_length = run.config.model.context_length
-    if not ids:
+    """A user's text, as far as the model can read it at once; raises UserError if it is empty.
+
+    Where the model has learned from stories, the line break before a story is put before it.
+    """
+    if not text:
         raise UserError("--text: empty; give at least one character, or leave --text out", DATA)
-    if len(ids) <= context_length:
+    if run.config.data.source == "stories":
+        text = STORY_START + text.removeprefix(STORY_START)
+    ids = run.tokenizer.encode(text)
+    length = run.config.model.context_length
+    if len(ids) <= length:
         return Texts([ids], "your text")
-    note = f"the text has {len(ids)} tokens and the model reads {context_length} at once"
-    return Texts([ids[:context_length]], "the beginning of your text", note)
+    note = f"the text has {len(ids)} tokens, the model reads {length} at once: the first {length}"
+    return Texts([ids[:length]], "the beginning of your text", f"{note} are used")
 
 
 def own_texts(run: Run, progress: Progress = iter) -> Texts:
     """Validation texts of the run, or texts that it writes where its corpus is gone."""
     try:
-        corpus = open_corpus(run.config)
+        return validation_texts(run)
     except UserError as error:
         return written_texts(run, str(error), progress)
-    if corpus.tokenizer.fingerprint != run.tokenizer.fingerprint:
-        return written_texts(run, f"{corpus.name}: changed since the training", progress)
-    ids = validation_texts(corpus.val, run.config.model.context_length)
-    if not ids:
-        return written_texts(run, f"{corpus.name}: has no validation part", progress)
-    kind = "passages" if corpus.val.starts is None else "stories"
-    return Texts(ids, f"{len(ids)} validation {kind}")
 
 
-def open_corpus(config: Config) -> Corpus:
-    if config.data.source == "stories":
-        from minigpt.stories.corpus import open_stories
-
-        return open_stories(config)
+def validation_texts(run: Run) -> Texts:
+    """Texts that the model has not learned from; raises UserError where there are none."""
+    length = run.config.model.context_length
+    if run.config.data.source == "stories":
+        stories = validation_stories(run)
+        return Texts([story[:length] for story in stories], f"{NUM_TEXTS} validation stories")
     from minigpt.text import open_text
 
-    return open_text(config)
+    corpus = open_text(run.config)
+    if corpus.tokenizer.fingerprint != run.tokenizer.fingerprint:
+        raise UserError(f"{corpus.name}: changed since the training", DATA)
+    ids = passages(corpus.val, length)
+    return Texts(ids, f"{len(ids)} validation passages")
 
 
-def validation_texts(split: Split, context_length: int, number: int = NUM_TEXTS) -> list[list[int]]:
-    """Up to `number` texts from all over a split: its documents, or passages of running text.
+def validation_stories(run: Run) -> list[list[int]]:
+    """The first stories that the run was validated with, told anew."""
+    from minigpt.stories import corpus, spelling
+    from minigpt.tokenizer import Tokenizer
 
-    None is longer than the context.
+    if Tokenizer.word(spelling.vocabulary()).fingerprint != run.tokenizer.fingerprint:
+        raise UserError("stories: their words have changed since the training", DATA)
+    return corpus.chunk_of_ids("val", run.config.seed, 0, NUM_TEXTS)
+
+
+def passages(split: Split, length: int, number: int = NUM_TEXTS) -> list[list[int]]:
+    """Up to `number` passages from all over a running text, each of `length` tokens.
+
+    A split that is shorter than one passage is one.
     """
-    starts = split.starts
-    if starts is None:
-        starts = np.arange(0, max(len(split.ids) - context_length, 1), context_length)
-    ends = np.minimum(starts + context_length, np.append(starts[1:], len(split.ids)))
-    chosen = np.unique(np.linspace(0, len(starts) - 1, number).astype(int))
-    spans = zip(starts[chosen], ends[chosen], strict=True)
-    return [split.ids[start:end].tolist() for start, end in spans if end > start]
+    last = max(len(split.ids) - length, 0)
+    starts = np.linspace(0, last, min(number, last // length + 1)).astype(int)
+    return [split.ids[start : start + length].tolist() for start in starts]
 
 
 @torch.inference_mode()
 def written_texts(run: Run, reason: str, progress: Progress = iter) -> Texts:
     """What the model writes by itself from a text's start on; `reason` is why that is needed."""
-    length = run.config.model.context_length
-    sampling = SampleConfig(num_samples=NUM_TEXTS, max_new_tokens=max(length - 1, 1))
-    start = torch.tensor([[run.tokenizer.start_id]])
+    first = run.tokenizer.start_id
+    sampling = SampleConfig(max_new_tokens=max(run.config.model.context_length - 1, 1))
+    samples = range(NUM_TEXTS)
     with evaluating(run.model):
-        steps = next_ids(run.model, start, sampling, run.config.seed, range(NUM_TEXTS), True)
-        columns = [[run.tokenizer.start_id] * NUM_TEXTS, *progress(steps)]
-    ids = [list(text[:length]) for text in zip(*columns, strict=True)]
+        steps = next_ids(run.model, torch.tensor([[first]]), sampling, run.config.seed, samples, True)
+        columns = [[first] * NUM_TEXTS, *progress(steps)]
+    ids = [list(text) for text in zip(*columns, strict=True)]
     return Texts(ids, f"{NUM_TEXTS} texts that the model wrote itself", reason)

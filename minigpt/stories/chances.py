@@ -1,4 +1,7 @@
-"""How likely each word is where a story may choose: weights, in proportion to the chances."""
+"""How likely each word of a list is, where a story has a choice.
+
+-> {word: weight}
+"""
 
 from functools import cache
 
@@ -6,15 +9,20 @@ from minigpt.stories.words import words
 from minigpt.stories.world import Weights
 
 
+def without(weights: Weights, taken: list[str]) -> Weights:
+    """The weights of other words, if there are any."""
+    return {word: weight for word, weight in weights.items() if word not in taken} or weights
+
+
 def likely(weights: Weights) -> Weights:
     return {word: weight for word, weight in weights.items() if weight}
 
 
 @cache
-def even(group: str) -> Weights:
-    """All words of a list, equally likely; together they weigh 10."""
+def even(group: str, total: float = 10.0) -> Weights:
+    """All words of a list, equally likely; together they weigh `total`."""
     members = getattr(words(), group)
-    return dict.fromkeys(members, 10 / len(members))
+    return dict.fromkeys(members, total / len(members))
 
 
 @cache
@@ -29,25 +37,15 @@ def new_names(first: str, same_gender: float) -> Weights:
 
 
 @cache
-def surnames_for(name: str, taken: str, held_out: bool | None) -> Weights:
-    members = [s for s in words().surnames if held_out in (None, is_held_out(name, s))]
-    return {surname: 1 for surname in members if surname != taken}
-
-
-@cache
-def things_for(colour: str, taken: str, held_out: bool | None) -> Weights:
-    members = [n for n in words().things if held_out in (None, is_held_out(colour, n))]
-    return {noun: 1 for noun in members if noun != taken}
-
-
-@cache
-def colours_but(taken: str) -> Weights:
-    return {colour: 1 for colour in words().colours if colour != taken}
+def partners(group: str, word: str, held_out: bool | None) -> Weights:
+    """Surnames for a name, things for a colour: those that training binds to it, or never."""
+    members = getattr(words(), group)
+    return {one: 1.0 for one in members if held_out in (None, is_held_out(word, one))}
 
 
 def is_held_out(first: str, second: str) -> bool:
-    """Whether training never binds this pair: every sixth by the words' places in their lists."""
-    return (place_of(first) + place_of(second)) % 6 == 0
+    """Whether training never binds this pair: every tenth, by their places in the lists."""
+    return (place_of(first) + place_of(second)) % 10 == 3
 
 
 @cache
@@ -66,13 +64,20 @@ def song_words(line: list[str]) -> Weights:
 
 
 @cache
-def animal_weights(total: float, many: bool | None = None, mismatch: float = 0.5) -> Weights:
+def animals(total: float, many: bool | None = None, mismatch: float = 0.5) -> Weights:
     """Animals in both numbers; beside `many` ones, the other number has the share `mismatch`."""
-    shares = [0.5, 0.5] if many is None else [mismatch if many else 1 - mismatch] * 2
-    if many is not None:
-        shares[1] = 1 - shares[0]
-    each = total / len(words().animals)
-    return likely({pair[i]: each * shares[i] for pair in words().animals for i in (0, 1)})
+    weights = {}
+    for pair in words().animals:
+        for number, word in enumerate(pair):
+            share = 0.5 if many is None else mismatch if number != many else 1 - mismatch
+            if share:
+                weights[word] = total * share / len(words().animals)
+    return weights
+
+
+@cache
+def doings(many: bool) -> Weights:
+    return {pair[many]: 1 for pair in words().doings}
 
 
 @cache

@@ -28,8 +28,8 @@ MIXES = {
     "train": Mix(),
     "val": Mix(),
     "val-new": Mix(held_out=True),
-    "val-far": replace(Mix(), endings=(0.0, 0.0, 0.0, 0.0, 0.0, 0.1)),
-    "val-trap": Mix(two_people=1.0, same_gender=0.5, mismatch=1.0),
+    "val-far": replace(Mix(), endings=(0.02, 0.02, 0.02, 0.02, 0.02, 0.1)),
+    "val-trap": Mix(two_people=1.0, same_gender=0.5, mismatch=1.0, against=1.0),
 }
 NUM_STORIES = {"train": 60_000, "val": 600}
 CHUNK = 1000

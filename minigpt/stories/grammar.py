@@ -8,10 +8,10 @@ a teller, who says words -> a story
 """
 
 from minigpt.stories.binding import say_name
-from minigpt.stories.chances import colours_but, even, likely, new_names, surnames_for, things_for
+from minigpt.stories.chances import even, likely, new_names, partners, without
 from minigpt.stories.sentences import sentence
 from minigpt.stories.words import words
-from minigpt.stories.world import Mix, Person, Teller, Thing, Weights, World
+from minigpt.stories.world import POSSESSIVES, Mix, Person, Teller, Thing, World
 
 
 def tell(t: Teller, mix: Mix) -> None:
@@ -25,80 +25,103 @@ def tell(t: Teller, mix: Mix) -> None:
         number += 1
 
 
-# ------------------------------------------------------------------------------ beginnings
+# ------------------------------------------------------------------------------ who it is about
+
+WHERE = {"went": "to the", "lived": "near the"}
 
 
 def opening(t: Teller, world: World) -> None:
-    """Who it is about."""
-    match t.choose("opening", {"One": 3, "Once": 2, "There": 1}):
+    """One person or two, by name and surname."""
+    match t.choose("opening", {"One": 3, "Once": 2, "There": 1, "This": 2}):
         case "One":
             t.say("day")
-            first = introduce(t, world)
-            how_it_began(t, world, first, {"went": 1, "met": 1})
+            introduce(t, world)
+            go_on(t, world, "went", "met")
         case "Once":
             t.say("there was a")
-            how_it_began(t, world, introduce_child(t, world, "called"), {"who": 1})
-        case _:
+            introduce_child(t, world, "called")
+            t.say("who")
+            go_on(t, world, "lived", "knew")
+        case "There":
             t.say("lived a")
-            how_it_began(t, world, introduce_child(t, world, "named"), {"who": 1})
+            introduce_child(t, world, "named")
+            t.say("who")
+            go_on(t, world, "lived", "knew")
+        case _:
+            t.say("is the story of")
+            introduce(t, world)
+            go_on(t, world, ".", "and")
 
 
-def how_it_began(t: Teller, world: World, first: Person, start: Weights) -> None:
+def go_on(t: Teller, world: World, alone: str, together: str) -> None:
+    """… went to the park. … met Tom Hill."""
+    world.subject = first = world.people[0]
     two = world.mix.two_people
-    word = t.choose("pattern", likely({"went": 1 - two, "met": two}) if "met" in start else start)
-    if word == "who":
-        word = t.choose("pattern", likely({"lived": 1 - two, "knew": two}))
-    if word == "went":
-        t.say("to the")
-        t.choose("place", even("places"))
-    elif word == "lived":
-        t.say("near the")
-        t.choose("place", even("places"))
-    else:
+    if t.choose("pattern", likely({alone: 1 - two, together: two})) == together:
         introduce(t, world, first)
+    elif alone == ".":
+        return
+    else:
+        t.say(WHERE[alone])
+        t.choose("place", even("places"))
     t.say(".")
-    world.subject = first
 
 
-def introduce(t: Teller, world: World, first: Person | None = None) -> Person:
+def introduce(t: Teller, world: World, first: Person | None = None) -> None:
     """A new person by name and surname."""
-    name = t.choose("new name", new_names(first.name if first else "", world.mix.same_gender))
-    return with_surname(t, world, name)
+    names = new_names(first.name if first else "", world.mix.same_gender)
+    add_person(t, world, t.choose("new name", names))
 
 
-def introduce_child(t: Teller, world: World, called: str) -> Person:
+def introduce_child(t: Teller, world: World, called: str) -> None:
     child = t.choose("child", {"girl": 1, "boy": 1})
     t.say(called)
-    name = t.choose("new name", even("girls" if child == "girl" else "boys"))
-    return with_surname(t, world, name)
+    add_person(t, world, t.choose("new name", even("girls" if child == "girl" else "boys")))
 
 
-def with_surname(t: Teller, world: World, name: str) -> Person:
-    place = t.position - 1
-    taken = world.people[0].surname if world.people else ""
-    surname = t.choose("new surname", surnames_for(name, taken, world.mix.held_out))
+def add_person(t: Teller, world: World, name: str) -> None:
+    surname = t.choose("new surname", partners("surnames", name, world.mix.held_out))
     child = "girl" if name in words().girls else "boy"
-    person = Person(name, surname, child, [place], [place + 1])
-    world.people.append(person)
-    return person
+    here = t.position
+    world.people.append(Person(name, surname, child, [here - 2], [here - 1]))
+
+
+# ------------------------------------------------------------------------------ what they have
 
 
 def belongings(t: Teller, world: World, person: Person) -> None:
     """What a person has: one thing, or two when nobody else is there."""
     say_name(t, person, "pattern")
-    t.say("has a")
-    new_thing(t, world, person)
+    paints = world.mix.paints
+    add = {"has": add_had, "paints": add_painted}[
+        t.choose("pattern", likely({"has": 1 - paints, "paints": paints}))
+    ]
+    add(t, world, person)
     if len(world.people) == 1:
-        t.say("and a")
-        new_thing(t, world, person)
+        t.say("and")
+        add(t, world, person)
     t.say(".")
     world.subject = person
 
 
-def new_thing(t: Teller, world: World, owner: Person) -> None:
-    first = world.things[0] if world.things else None
-    colour = t.choose("new colour", colours_but(first.colour if first else ""))
-    taken = first.noun if first else ""
-    noun = t.choose("new thing", things_for(colour, taken, world.mix.held_out))
+def add_had(t: Teller, world: World, owner: Person) -> None:
+    """… a red ball; two things may share their noun or their colour, but not both."""
+    t.say("a")
+    colour = t.choose("new colour", even("colours"))
+    taken = [thing.noun for thing in world.things if thing.colour == colour]
+    nouns = partners("things", colour, world.mix.held_out)
+    noun = t.choose("new thing", without(nouns, taken))
     here = t.position
-    owner.things.append(Thing(noun, colour, owner, [here - 1], [here - 2]))
+    owner.things.append(Thing(noun, colour, owner, False, [here - 1], [here - 2]))
+
+
+def add_painted(t: Teller, world: World, owner: Person) -> None:
+    """… her ball red."""
+    t.say(POSSESSIVES[owner.child].lower(), "possessive")
+    own = [thing.noun for thing in owner.things]
+    noun = t.choose("new thing", without(even("things"), own))
+    taken = [thing.colour for thing in world.things if thing.noun == noun]
+    colours = partners("colours", noun, world.mix.held_out)
+    colour = t.choose("new colour", without(colours, taken))
+    here = t.position
+    owner.things.append(Thing(noun, colour, owner, True, [here - 2], [here - 1]))

@@ -5,6 +5,7 @@ random numbers -> words; words -> chances, slots, mistakes
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from minigpt.stories.grammar import tell
@@ -48,7 +49,7 @@ class Narrator:
     def say(self, text: str, slot: str = "form") -> None:  # noqa: ARG002
         self.words += (text,) if " " not in text else text.split()
 
-    def relate(self, name: str, shift: int, gold: list[int], others: list[int]) -> None:
+    def relate(self, name: str, gold: Sequence[int], others: Sequence[int] = ()) -> None:
         pass
 
 
@@ -90,7 +91,7 @@ class Reader:
         return word
 
     def say(self, text: str, slot: str = "form") -> None:
-        for word in text.split():
+        for word in text.split(" "):
             self.accept(slot, {word: 1.0})
             self.note(slot, 0.0, 0.0)
 
@@ -113,8 +114,8 @@ class Reader:
         self.entropies.append(entropy)
         self.position += 1
 
-    def relate(self, name: str, shift: int, gold: list[int], others: list[int]) -> None:
-        relation = Relation(name, self.position - shift, tuple(gold), tuple(others))
+    def relate(self, name: str, gold: Sequence[int], others: Sequence[int] = ()) -> None:
+        relation = Relation(name, self.position - 1, tuple(gold), tuple(others))
         if gold:
             self.relations.append(relation)
 

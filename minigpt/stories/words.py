@@ -61,12 +61,13 @@ def classes() -> dict[str, str]:
         "surname": known.surnames,
         "colour": known.colours,
         "thing": known.things,
-        "verb": [form for pair in known.doings for form in pair],
+        "verb": [form for pair in known.doings for form in pair] + ["is", "are"],
         "see": ["sees", "see"],
         "pronoun": ["She", "He"],
         "low pronoun": ["she", "he"],
         "Possessive": ["Her", "His"],
         "possessive": ["her", "his"],
+        "animal": [form for pair in known.animals for form in pair],
         "child": ["girl", "boy"],
     }
     return {word: kind for kind, group in members.items() for word in group}

@@ -3,13 +3,14 @@
 The world holds nothing that could not be read from the words said so far.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 END = "\n"
 OPEN, CLOSE = "“", "”"  # quotation marks that know their side; text has the plain ones
-SHE = {"girl": "She", "boy": "He"}
-HER = {"girl": "Her", "boy": "His"}
+PRONOUNS = {"girl": "She", "boy": "He"}
+POSSESSIVES = {"girl": "Her", "boy": "His"}
 Weights = dict[str, float]
 
 
@@ -26,20 +27,21 @@ class Teller(Protocol):
     def say(self, text: str, slot: str = "form") -> None:
         """Says words that are forced."""
 
-    def relate(self, name: str, shift: int, gold: list[int], others: list[int]) -> None:
-        """Notes that the word `shift` before the next one depends on the words at `gold`."""
+    def relate(self, name: str, gold: Sequence[int], others: Sequence[int] = ()) -> None:
+        """Notes that the word said last has to look back at one of `gold`, not at `others`."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Thing:
     noun: str
     colour: str
     owner: "Person"
+    painted: bool  # its noun was said before its colour
     nouns: list[int] = field(default_factory=list)  # where it was named
     colours: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False)
 class Person:
     name: str
     surname: str
@@ -55,7 +57,9 @@ class Mix:
 
     two_people: float = 0.55
     same_gender: float = 0.25
-    endings: tuple[float, ...] = (0.0, 0.04, 0.2, 0.35, 0.5, 0.7)
+    endings: tuple[float, ...] = (0.02, 0.05, 0.12, 0.25, 0.4, 0.55, 0.7)  # after each sentence
+    paints: float = 0.5  # things introduced as "her ball red", the others as "a red ball"
+    against: float = 0.2  # weight of asking for noun or colour against the order of introduction
     mismatch: float = 0.5  # of the numbers of an animal and of the one beside it
     held_out: bool | None = False  # True: bind only what training never binds; None: anything
 
@@ -65,10 +69,18 @@ class World:
     mix: Mix
     people: list[Person] = field(default_factory=list)
     subject: Person | None = None  # of the last sentence
+    said: str | None = None  # in the last sentence, for a parrot to hear
 
     @property
     def things(self) -> list[Thing]:
         return [thing for person in self.people for thing in person.things]
+
+    @property
+    def named(self) -> dict[str, Person]:
+        return {person.name: person for person in self.people}
+
+    def other(self, person: Person) -> Person | None:
+        return next((one for one in self.people if one is not person), None)
 
     def only(self, child: str) -> Person | None:
         """Whom `she`, `her` or `the girl` means: the only one, or else the last subject."""
@@ -77,5 +89,7 @@ class World:
             return fitting[0]
         return self.subject if self.subject in fitting else None
 
-    def other(self, person: Person) -> Person | None:
-        return next((one for one in self.people if one is not person), None)
+    def meant(self, words: dict[str, str]) -> dict[str, Person]:
+        """{girl: She, …} -> {She: the person meant}, for those that mean someone."""
+        people = {word: self.only(child) for child, word in words.items()}
+        return {word: person for word, person in people.items() if person}

@@ -1,0 +1,59 @@
+"""The command line of scripts/inspect_heads.py: which run, which text, which head.
+
+arguments -> options, text
+"""
+
+import argparse
+import re
+
+from minigpt.errors import CONFIG, UserError
+from minigpt.generate_arguments import Parser, read_prompt
+
+USAGE = "python scripts/inspect_heads.py [RUN] [--text TEXT] [--head L2H1] [options]"
+EXAMPLES = """\
+Heads are named by layer and place: L0H3 is the fourth head of the first layer.
+
+  python scripts/inspect_heads.py
+  python scripts/inspect_heads.py runs/stories-1 --head L1H0
+  python scripts/inspect_heads.py --text "Lily has a red ball. She likes it."
+  python scripts/inspect_heads.py --text FILE:poem.txt --out pictures
+"""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options by name, `head` as a pair of numbers or None."""
+    parser = Parser(
+        usage=USAGE,
+        description="Shows what the attention heads of a trained model look at.",
+        epilog=EXAMPLES,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, 34, 100),
+    )
+    add = parser.add_argument
+    add("run", nargs="?", metavar="RUN", help="run directory; without it the newest in runs/")
+    text = "look at this text: itself, a file, or standard input; default: texts of the run's own"
+    add("--text", metavar="TEXT|FILE:path|-", help=text)
+    add("--head", metavar="L2H1", help="the head to show; default: the most interesting one")
+    add("--checkpoint", default="best", metavar="best|last|STEP", help="default: best")
+    add("--out", metavar="DIR", help="where the pictures go; default: RUN/heads")
+    add("--csv", metavar="FILE", help="where the scores go; default: scores.csv beside the pictures")
+    add("--json", action="store_true", help="print all scores as JSON and nothing else")
+    options = parser.parse_args(arguments)
+    options.head = read_head(options.head) if options.head is not None else None
+    return options
+
+
+def read_head(name: str) -> tuple[int, int]:
+    """`L2H1` -> (2, 1); raises UserError."""
+    found = re.fullmatch(r"[lL](\d{1,4})[hH](\d{1,4})", name.strip(), re.ASCII)
+    if not found:
+        raise UserError(f"--head: {name!r} is no head; write layer and head as in L2H1", CONFIG)
+    return int(found[1]), int(found[2])
+
+
+def read_text(option: str) -> str:
+    """The text itself, or what `FILE:path` or `-` holds; raises UserError."""
+    try:
+        return read_prompt(option)
+    except UserError as error:
+        message = str(error).replace("--prompt", "--text", 1)
+        raise UserError(message, error.exit_code) from None
