@@ -61,7 +61,7 @@ class ModelConfig(Settings):
     num_heads: int = setting(4, "attention heads in each block", ge=1, le=512)
     embed_dim: int = setting(128, "numbers per token in the stream", ge=1, le=65_536)
     context_length: int = setting(128, "tokens seen at once", ge=1, le=2**20)
-    feed_forward_multiple: float = setting(4, "width of feed-forward over embed_dim", gt=0, le=64)
+    feed_forward_multiple: float = setting(2, "width of feed-forward over embed_dim", gt=0, le=64)
     activation: Literal["gelu", "gelu_tanh", "relu2"] = setting("relu2", "inside feed-forward")
     positions: Literal["learned", "rotary"] = setting("rotary", "how a token's place is told")
     bias: bool = setting(False, "biases in linear layers and norms, as GPT-2 has them")
@@ -106,7 +106,7 @@ class ModelConfig(Settings):
 class TrainConfig(Settings):
     """How the model is trained."""
 
-    max_steps: Count = setting(1500, "steps to train")
+    max_steps: Count = setting(1900, "steps to train")
     max_minutes: float | None = setting(None, "time budget; ends training if first", gt=0)
     batch_size: int = setting(8, "rows per micro-batch", ge=1, le=2**20)
     accumulate: int = setting(1, "micro-batches per step", ge=1, le=2**20)
@@ -121,9 +121,9 @@ class TrainConfig(Settings):
     beta1: float = setting(0.9, "AdamW's memory of gradients", ge=0, lt=1)
     beta2: float = setting(0.95, "AdamW's memory of their squares", ge=0, lt=1)
     grad_clip: float | None = setting(1.0, "longest gradient allowed", gt=0)
-    eval_interval: Count = setting(300, "steps between evaluations")
+    eval_interval: Count = setting(475, "steps between evaluations")
     save_interval: Count | None = setting(None, "steps between checkpoints; None: eval_interval")
-    sample_interval: Count = setting(300, "steps between samples")
+    sample_interval: Count = setting(475, "steps between samples")
     log_interval: Count = setting(10, "steps between logged losses")
     patience: Count | None = setting(None, "evaluations without gain until it stops")
     ema: float | None = setting(None, "memory of averaged weights, such as 0.99", gt=0, lt=1)

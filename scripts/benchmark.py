@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from minigpt.errors import run_command
+from minigpt.errors import UserError, run_command
 from minigpt.storage import write_json
 
 Call = Callable[[], object]
@@ -53,14 +53,15 @@ def machine() -> dict[str, Any]:
 
 
 def describe(facts: dict[str, Any]) -> str:
-    threads = f"{facts['threads']} threads on {facts['cores']} cores"
+    threads = f"threads: {facts['threads']} on {facts['cores']} cores"
     return f"{facts['processor']}, {threads}, torch {facts['torch']}, Python {facts['python']}"
 
 
 # ------------------------------------------------------------------------------ attention
 
-TOKENS_AND_BATCH = 2**19  # numbers in a batch: B·T·E, so that a case takes a few milliseconds
 LENGTHS, HEADS, WIDTHS = (16, 64, 256, 512, 1024), (1, 4, 8), (64, 128, 384)
+QUICK_LENGTHS, QUICK_HEADS, QUICK_WIDTHS = (16, 256), (1, 4), (128,)
+NUMBERS_PER_BATCH = 2**18  # B·T·E: a case takes a few milliseconds
 
 
 @dataclass(frozen=True)
@@ -76,55 +77,54 @@ class Case:
 
 
 def attention(options: argparse.Namespace) -> dict[str, Any]:
-    """Heads in series, heads at once, torch.nn.MultiheadAttention and a bare fused kernel."""
+    """heads in series, heads at once, PyTorch's module, PyTorch's bare fused kernel"""
     import torch
 
     torch.manual_seed(0)
+    torch.set_num_threads(options.threads)
     facts = machine()
-    print(describe(facts))
-    print("times of heads in series and of others, as multiples of MultiHeadAttention's own\n")
-    print("                               |        forward           |    forward and backward")
-    titles = "ours ms  series  torch   bare"
-    print(f"tokens  heads  width    batch  | {titles} | {titles}")
-    sizes = [(256, 4, 128), (16, 4, 128)] if options.quick else all_sizes()
+    print(f"{describe(facts)}\n\n{HEADING}")
     cases = []
-    for tokens, heads, width in sizes:
-        cases.append(measure(tokens, heads, width, seconds=0.1 if options.quick else 0.55))
-        print(row(cases[-1]))
+    for tokens, heads, width in sizes(options.quick):
+        cases.append(measure(tokens, heads, width, seconds=0.05 if options.quick else 0.55))
+        print(row(cases[-1]), flush=True)
     print("\n" + "\n".join(verdict(cases)))
     return {"machine": facts, "cases": [asdict(case) for case in cases]}
 
 
-def all_sizes() -> Iterator[tuple[int, int, int]]:
-    for width, heads, tokens in itertools.product(WIDTHS, HEADS, LENGTHS):
-        yield tokens, heads, width
+def sizes(quick: bool) -> Iterator[tuple[int, int, int]]:
+    """Tokens, heads, width of each case."""
+    lengths, heads, widths = LENGTHS, HEADS, WIDTHS
+    if quick:
+        lengths, heads, widths = QUICK_LENGTHS, QUICK_HEADS, QUICK_WIDTHS
+    for width, num_heads, length in itertools.product(widths, heads, lengths):
+        yield length, num_heads, width
 
 
 def measure(tokens: int, heads: int, width: int, seconds: float) -> Case:
     import torch
 
-    batch = max(1, TOKENS_AND_BATCH // 2 // (tokens * width))
+    batch = max(1, NUMBERS_PER_BATCH // (tokens * width))
     inputs = torch.randn(batch, tokens, width, requires_grad=True)
-    functions = same_functions(tokens, heads, width)
-    expected = functions["ours"](inputs)
-    for function in functions.values():
-        torch.testing.assert_close(function(inputs), expected, atol=1e-5, rtol=1e-4)
+    ways = same_functions(tokens, heads, width)
 
-    def forward(function: Callable) -> Call:
-        return torch.no_grad()(lambda: function(inputs))
+    def forward(way: Callable) -> Call:
+        return torch.no_grad()(lambda: way(inputs))
 
-    def both(function: Callable) -> Call:
-        return lambda: function(inputs).backward(torch.ones_like(inputs))
+    def both(way: Callable) -> Call:
+        return lambda: way(inputs).backward(torch.ones_like(inputs))
 
-    results = [
-        milliseconds({name: kind(function) for name, function in functions.items()}, seconds)
+    for way in ways.values():
+        torch.testing.assert_close(forward(way)(), forward(ways["ours"])(), atol=1e-5, rtol=1e-4)
+    times = [
+        milliseconds({name: kind(way) for name, way in ways.items()}, seconds)
         for kind in (forward, both)
     ]
-    return Case(tokens, heads, width, batch, *results)
+    return Case(tokens, heads, width, batch, *times)
 
 
 def same_functions(tokens: int, heads: int, width: int) -> dict[str, Callable]:
-    """Four modules with the same weights, (B, T, E) -> (B, T, E)."""
+    """Four ways to compute the same function, with the same weights: (B, T, E) -> (B, T, E)."""
     import torch
     import torch.nn.functional as F
     from torch import Tensor, nn
@@ -135,16 +135,15 @@ def same_functions(tokens: int, heads: int, width: int) -> dict[str, Callable]:
     ours = MultiHeadAttention.from_heads(in_series)
     projections = (ours.W_query, ours.W_key, ours.W_value)
     stacked = torch.cat([projection.weight for projection in projections])
-    torchs_own = nn.MultiheadAttention(width, heads, bias=False, batch_first=True)
-    torchs_own.load_state_dict(
-        {"in_proj_weight": stacked, "out_proj.weight": ours.out_proj.weight}
-    )
+    torchs_own = nn.MultiheadAttention(width, heads, bias=False, batch_first=True).eval()
+    torchs_own.load_state_dict({"in_proj_weight": stacked, "out_proj.weight": ours.out_proj.weight})
     mask = nn.Transformer.generate_square_subsequent_mask(tokens)
     one_projection = nn.Linear(width, 3 * width, bias=False)
     one_projection.load_state_dict({"weight": stacked})
 
     def torchs(inputs: Tensor) -> Tensor:
-        return torchs_own(inputs, inputs, inputs, attn_mask=mask, is_causal=True, need_weights=False)[0]
+        three = (inputs, inputs, inputs)
+        return torchs_own(*three, attn_mask=mask, is_causal=True, need_weights=False)[0]
 
     def bare(inputs: Tensor) -> Tensor:
         parts = one_projection(inputs).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
@@ -154,27 +153,36 @@ def same_functions(tokens: int, heads: int, width: int) -> dict[str, Callable]:
     return {"ours": ours, "series": in_series, "torch": torchs, "bare": bare}
 
 
+HEADING = """\
+ours: MultiHeadAttention, in milliseconds. The others take so many times as long:
+series: MultiHeadAttentionWrapper, one head after the other
+torch:  torch.nn.MultiheadAttention, without weights
+bare:   one linear layer for all projections around scaled_dot_product_attention
+
+                             |            forward            |     forward and backward
+tokens  heads  width  batch  |    ours  series  torch   bare |    ours  series  torch   bare"""
+
+
 def row(case: Case) -> str:
-    numbers = f"{case.tokens:6}  {case.heads:5}  {case.width:5}  {case.batch:7}  "
-    for times in (case.forward, case.both):
-        ours, *others = times.values()
-        numbers += f"| {ours:7.2f} " + " ".join(f"{other / ours:6.2f}" for other in others) + "  "
-    return numbers
+    line = f"{case.tokens:6}  {case.heads:5}  {case.width:5}  {case.batch:5}  "
+    for ours, *others in (case.forward.values(), case.both.values()):
+        line += f"| {ours:7.2f} " + "".join(f"{other / ours:7.2f}" for other in others) + " "
+    return line
 
 
 def verdict(cases: list[Case]) -> Iterator[str]:
-    """Two sentences on the whole table."""
-    several = [case for case in cases if case.heads >= 4]
-    leads = [t["series"] / t["ours"] for c in several for t in (c.forward, c.both)]
+    """The whole table in two lines."""
+    several = [times for case in cases if case.heads >= 4 for times in (case.forward, case.both)]
+    leads = [times["series"] / times["ours"] for times in several]
     yield (
-        f"with 4 heads or more, at once is faster than in series in {sum(x > 1 for x in leads)} of "
-        f"{len(leads)} cases: {min(leads):.2f} to {max(leads):.2f} times"
+        f"4 heads or more: ours is faster than heads in series in {sum(x > 1 for x in leads)} of "
+        f"{len(leads)} cases, {min(leads):.2f} to {max(leads):.2f} times"
     )
-    long = [case for case in cases if case.tokens >= 256]
-    behind = [t["ours"] / min(t.values()) for c in long for t in (c.forward, c.both)]
+    long = [times for case in cases if case.tokens >= 256 for times in (case.forward, case.both)]
+    lags = [times["ours"] / min(times.values()) for times in long]
     yield (
-        f"from 256 tokens up, ours takes {statistics.median(behind):.2f} times the best of all, "
-        f"{max(behind):.2f} at worst"
+        f"256 tokens or more: ours takes {statistics.median(lags):.2f} times as long as the best "
+        f"of all, {max(lags):.2f} at worst"
     )
 
 
@@ -183,17 +191,35 @@ def verdict(cases: list[Case]) -> Iterator[str]:
 QUESTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"attention": attention}
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"command line: {message}; see --help")
+
+
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="question", required=True, metavar="QUESTION")
-    for name, function in QUESTIONS.items():
-        command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
-        command.add_argument("--quick", action="store_true", help="few sizes, in a second or two")
-        command.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
-    options = parser.parse_args(arguments)
+    options = command_line().parse_args(arguments)
     results = QUESTIONS[options.question](options)
     if options.json:
         write_json(options.json, results)
+        print(f"made {options.json}")
+
+
+def command_line() -> argparse.ArgumentParser:
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    questions = parser.add_subparsers(dest="question", required=True, metavar="QUESTION")
+    for name, function in QUESTIONS.items():
+        question = questions.add_parser(name, help=function.__doc__, description=function.__doc__)
+        add = question.add_argument
+        add("--quick", action="store_true", help="a few sizes, in a few seconds")
+        add("--threads", type=positive, default=1, metavar="N", help="default: 1, the steadiest")
+        add("--json", type=Path, metavar="FILE", help="write all numbers here")
+    return parser
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def splits(draw) -> Split:
     return Split(np.arange(length, dtype=np.uint16) + 5, length, begins)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(split=splits(), batch_size=st.integers(1, 7), context_length=st.integers(1, 40))
 def test_windows_predict_every_token_once(split, batch_size, context_length):
     windows = list(split.windows(batch_size, context_length))
@@ -168,7 +168,7 @@ def test_windows_predict_every_token_once(split, batch_size, context_length):
     assert (x[~there] == 0).all()
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(split=splits(), context_length=st.integers(1, 40))
 def test_windows_keep_documents_whole(split, context_length):
     """Where a document fits into a row, each of its tokens, and what ends it, sees all of it."""

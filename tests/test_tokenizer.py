@@ -385,7 +385,7 @@ spaced = st.lists(pieces | st.sampled_from(list(BLANKS)), max_size=40).map("".jo
 
 
 @pytest.mark.parametrize("pattern", [WORDS, PAIRS, GPT2, CHARACTERS])
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(text=spaced | texts)
 def test_no_token_reaches_across_a_cut(pattern, text):
     """The claim that chunks.py stands on: at each such place, cut or not, the pieces are equal."""
@@ -408,7 +408,7 @@ def test_chunks_one_by_one_are_the_whole(kind, text, size):
         assert ids == tokenizer(kind).encoding.encode_ordinary(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(text=spaced, size=st.integers(1, 9))
 def test_cuts_are_where_no_token_reaches_across_if_there_is_such_a_place(text, size):
     safe = {n for n in range(1, len(text)) if text[n] in BLANKS and not text[n - 1].isspace()}

@@ -35,7 +35,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--head", metavar="L2H1", help="the head to show; default: the most interesting one")
     add("--checkpoint", default="best", metavar="best|last|STEP", help="default: best")
     add("--out", metavar="DIR", help="where the pictures go; default: RUN/heads")
-    add("--csv", metavar="FILE", help="where the scores go; default: scores.csv beside the pictures")
+    add("--csv", metavar="FILE", help="where the scores go; default: scores.csv in DIR")
     add("--json", action="store_true", help="print all scores as JSON and nothing else")
     options = parser.parse_args(arguments)
     options.head = read_head(options.head) if options.head is not None else None

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from minigpt.attention import MultiHeadAttention
 from minigpt.generate import device_of, evaluating
+from minigpt.heads.targets import PADDING
 from minigpt.model import GPT
-
-PADDING = 0  # any id will do: no token looks at a later one
 
 
 class Captured:
@@ -67,18 +67,16 @@ def capturing(model: GPT) -> Iterator[Captured]:
 def capture_attention(model: GPT, ids: Tensor | Sequence[int]) -> Tensor:
     """Who looks at whom in a text (T,) or several (B, T): -> (L, B, H, T, T), float32.
 
-    Arrays are [layer, text, head, query, key]; rows sum to 1 and the future is exactly 0.
+    Arrays are [layer, text, head, query, key]; rows sum to 1 and the future is exactly 0. Texts
+    may end in padding: no token looks at it.
     """
-    ids = torch.atleast_2d(torch.as_tensor(ids)).to(device_of(model))
+    ids = torch.atleast_2d(torch.as_tensor(ids)).to(device_of(model)).clamp(min=0)
     with evaluating(model), capturing(model) as captured:
         model(ids)
     return captured.weights
 
 
-def pad(texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Texts of different lengths as one array: -> ids (B, T), lengths (B,)."""
-    lengths = torch.tensor([len(text) for text in texts])
-    ids = torch.full((len(texts), int(lengths.max())), PADDING)
-    for row, text in zip(ids, texts, strict=True):
-        row[: len(text)] = torch.as_tensor(text)
-    return ids, lengths
+def pad(texts: Sequence[Sequence[int]]) -> Tensor:
+    """Texts of different lengths as one array (B, T), filled up with `PADDING`."""
+    rows = [torch.as_tensor(text) for text in texts]
+    return pad_sequence(rows, batch_first=True, padding_value=PADDING)

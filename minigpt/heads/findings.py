@@ -1,6 +1,6 @@
-"""Scores in words: for each head the one that describes it best. A description, not a proof.
+"""Scores in words: for each head the one that stands out most. A description, not a proof.
 
-A score counts by how far it exceeds that of a head that looks at everything alike.
+A score stands out by how far it lies above that of a head that looks at everything alike.
 
 Measurement -> a Finding for each head
 """
@@ -16,45 +16,65 @@ from minigpt.heads.scores import NUM_OFFSETS
 PATTERNS = {  # score -> in a sentence, in a list; those most worth a look first
     "induction": ("looks at what followed this token before (induction)", "what followed before"),
     "duplicate": ("looks at the same token before", "same token before"),
-    **{f"offset_{n}": (f"looks {n} tokens back", f"{n} tokens back") for n in range(2, NUM_OFFSETS)},
+    **{f"offset_{n}": (f"looks {n} tokens back", f"{n} back") for n in range(2, NUM_OFFSETS)},
     "previous": ("looks at the previous token", "previous token"),
     "self": ("looks at itself", "itself"),
     "first": ("rests on the first token", "first token"),
 }
-OTHERWISE = {
-    "entropy": ("looks broadly over the text", "everything"),
-    "none": ("no single pattern", "mixed"),
-    "short": ("too short a text to tell", "unknown"),
-}
-WORDS = PATTERNS | OTHERWISE
-RANK = {score: rank for rank, score in enumerate(WORDS)}
+RANK = {score: rank for rank, score in enumerate(PATTERNS)}
 DESCRIBES = 0.3  # the strength from which a score describes a head
-BROAD = 0.75  # the entropy from which a head that nothing describes is called broad
+BROAD = 0.75  # the entropy from which a head that no score describes is called broad
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What describes a head best, with its value; `strength` is 0 for an even head, at most 1."""
+    """The score of a head that stands out most; `strength` is 0 for an even head, at most 1."""
 
     layer: int
     head: int
     score: str
     value: float
     strength: float
+    entropy: float
 
     @property
     def name(self) -> str:
         return f"L{self.layer}H{self.head}"
 
     @property
-    def words(self) -> str:
-        """As in: looks at the previous token, 0.93."""
-        return f"{WORDS[self.score][0]}, {self.value:.2f}".removesuffix(", nan")
+    def clear(self) -> bool:
+        """Whether the score describes the head."""
+        return self.strength >= DESCRIBES
+
+    @property
+    def kind(self) -> str:
+        """As in: previous token."""
+        if self.clear:
+            return PATTERNS[self.score][1]
+        if math.isnan(self.entropy):
+            return "unknown"
+        return "everything" if self.entropy >= BROAD else "mixed"
 
     @property
     def in_short(self) -> str:
         """As in: previous token 0.93."""
-        return f"{WORDS[self.score][1]} {self.value:.2f}".removesuffix(" nan")
+        if self.clear:
+            return f"{self.kind} {self.value:.2f}"
+        if self.kind == "mixed":
+            return f"mixed; most {PATTERNS[self.score][1]} {self.value:.2f}"
+        return self.kind
+
+    @property
+    def words(self) -> str:
+        """As in: looks at the previous token, 0.93."""
+        sentence, short = PATTERNS[self.score]
+        if self.clear:
+            return f"{sentence}, {self.value:.2f}"
+        return {
+            "mixed": f"no single pattern; most: {short}, {self.value:.2f}",
+            "everything": f"looks broadly over the text, entropy {self.entropy:.2f}",
+            "unknown": "too short a text to tell",
+        }[self.kind]
 
 
 def describe(measurement: Measurement) -> list[Finding]:
@@ -75,13 +95,7 @@ def describe_head(measurement: Measurement, layer: int, head: int) -> Finding:
         at_work = strength(values["first_on_repeats"], even)
         strengths["first"] = min(strengths["first"], at_work)
     best = max(strengths, key=lambda name: strengths[name])
-    if math.isnan(values["previous"]):
-        return Finding(layer, head, "short", math.nan, 0)
-    if strengths[best] >= DESCRIBES:
-        return Finding(layer, head, best, values[best], strengths[best])
-    if values["entropy"] >= BROAD:
-        return Finding(layer, head, "entropy", values["entropy"], strengths[best])
-    return Finding(layer, head, "none", math.nan, strengths[best])
+    return Finding(layer, head, best, values[best], strengths[best], values["entropy"])
 
 
 def strength(value: float, even: float) -> float:
@@ -92,17 +106,17 @@ def strength(value: float, even: float) -> float:
 
 
 def best_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that a score describes, the best described first; then the others."""
-    return sorted(findings, key=lambda finding: (finding.score in OTHERWISE, -finding.strength))
+    """The best described head first."""
+    return sorted(findings, key=lambda finding: -finding.strength)
 
 
 def most_interesting(findings: Iterable[Finding]) -> Finding:
     """The head most worth a look: one that looks for content rather than for a place."""
-    return min(findings, key=lambda finding: (RANK[finding.score], -finding.strength))
+    return min(findings, key=lambda f: (not f.clear, RANK[f.score], -f.strength))
 
 
 def in_short(findings: Sequence[Finding]) -> str:
     """All heads in one line, as in: 4 heads look at: previous token (3), itself (1)."""
-    counts = Counter(WORDS[finding.score][1] for finding in findings)
-    parts = [f"{words} ({number})" for words, number in counts.most_common()]
+    counts = Counter(finding.kind for finding in best_first(findings))
+    parts = [f"{kind} ({number})" for kind, number in counts.items()]
     return f"{len(findings)} heads look at: {', '.join(parts)}"

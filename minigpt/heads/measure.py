@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from minigpt.generate import device_of
 from minigpt.heads import scores
 from minigpt.heads.capture import capture_attention, pad
 from minigpt.heads.scores import Score
@@ -20,7 +21,7 @@ SCORES: dict[str, Score] = {
     "self": scores.itself,
     "duplicate": scores.duplicate,
     "induction": scores.induction,
-    "induction_pairs": scores.induction_of_pairs,
+    "prefix_matching": scores.prefix_matching,
     "entropy": scores.entropy,
     "distance": scores.distance,
     "confidence": scores.confidence,
@@ -70,17 +71,15 @@ class Tally:
         self.sums: dict[str, Tensor] = {}
         self.counts: dict[str, Tensor] = {}
 
-    def ask(
-        self, questions: dict[str, Score], weights: Tensor, ids: Tensor, lengths: Tensor
-    ) -> None:
+    def ask(self, questions: dict[str, Score], weights: Tensor, ids: Tensor) -> None:
         """Takes the answers on some texts in, with and without the first token."""
         for name, score in questions.items():
-            self.add(name, scores.within(score.by_query(weights, ids), lengths))
+            self.add(name, score.by_query(weights, ids))
         alone = ids.size(1) == 1  # without the first token nothing is left to ask
         if not alone:
-            weights, ids, lengths = scores.without_first(weights, ids, lengths)
+            weights, ids = scores.without_first(weights, ids)
         for name in questions.keys() - SCORES_WITH_FIRST.keys():
-            answers = scores.within(questions[name].by_query(weights, ids), lengths)
+            answers = questions[name].by_query(weights, ids)
             self.add(name + WITHOUT_FIRST, answers * torch.nan if alone else answers)
 
     def add(self, name: str, answers: Tensor) -> None:
@@ -115,9 +114,9 @@ def measure(
     """
     real, even = Tally(), Tally()
     for questions, batch in progress(plan(model, texts, seed)):
-        ids, lengths = (x.to(model.token_embedding.weight.device) for x in pad(batch))
-        real.ask(questions, capture_attention(model, ids), ids, lengths)
-        even.ask(questions, even_weights(ids), ids, lengths)
+        ids = pad(batch).to(device_of(model))
+        real.ask(questions, capture_attention(model, ids), ids)
+        even.ask(questions, even_weights(ids), ids)
     baseline = {name: mean.item() for name, mean in even.means().items()}
     return Measurement(real.means(), baseline, len(texts), sum(map(len, texts)))
 

@@ -37,7 +37,7 @@ def opening(inspection: Inspection) -> list[str]:
     lines = [f"{inspection.run_and_step}: {seen} ({measurement.num_tokens:,} tokens)"]
     if inspection.texts.note:
         lines.append(f"note: {inspection.texts.note}")
-    lines += ["", *table.table(measurement, inspection.findings), *table.KEY.splitlines()]
+    lines += ["", *table.table(measurement, inspection.findings), *table.KEY]
     return [*lines, "", f"{chosen.name} {chosen.words}. Rows look at columns:", ""]
 
 

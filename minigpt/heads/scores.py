@@ -3,9 +3,9 @@
 Each score asks every query one question; it is the mean over the queries where the question
 arises. Called, a score gives a number per head, its `by_query` the single answers. A head that
 has nothing to look for often rests on the first token: `without_first` gives what to score
-instead to learn where it looks otherwise.
+instead to learn where it looks otherwise. Ids are `PADDING` where a text has ended.
 
-weights (L, B, H, T, T), ids (B, T), lengths (B,) -> (L, H)
+weights (L, B, H, T, T), ids (B, T) -> (L, H)
 """
 
 import functools
@@ -24,35 +24,28 @@ LEFTOVER = 1e-6  # a row with less beside the first token tells nothing
 class Score:
     """A question to every query, NaN where it does not arise; see this module's docstring."""
 
-    def __init__(self, by_query: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.by_query = by_query  # (L, B, H, T, T), (B, T) -> (…, L, B, H, T)
-        functools.update_wrapper(self, by_query)
+    def __init__(self, ask: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.ask = ask  # (L, B, H, T, T), (B, T) -> (…, L, B, H, T)
+        functools.update_wrapper(self, ask)
 
-    def __call__(self, weights: Tensor, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(L, B, H, T, T), (B, T), (B,) -> (…, L, H); NaN for a question that never arises."""
-        return within(self.by_query(weights, ids), lengths).nanmean(dim=(-3, -1))
+    def by_query(self, weights: Tensor, ids: Tensor) -> Tensor:
+        """(L, B, H, T, T), (B, T) -> (…, L, B, H, T)."""
+        padding = ids == targets.PADDING
+        return self.ask(weights, ids).masked_fill(padding[:, None, :], math.nan)
 
-
-def within(answers: Tensor, lengths: Tensor | None) -> Tensor:
-    """NaN where a query is padding: (…, B, H, T), (B,) -> (…, B, H, T)."""
-    if lengths is None:
-        return answers
-    places = torch.arange(answers.size(-1), device=answers.device)
-    padding = places >= lengths.to(answers.device)[:, None]  # (B, T)
-    return answers.masked_fill(padding[:, None, :], math.nan)
+    def __call__(self, weights: Tensor, ids: Tensor) -> Tensor:
+        """(L, B, H, T, T), (B, T) -> (…, L, H); NaN for a question that never arises."""
+        return self.by_query(weights, ids).nanmean(dim=(-3, -1))
 
 
-def without_first(
-    weights: Tensor, ids: Tensor, lengths: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor | None]:
+def without_first(weights: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     """The same without the first token, rows summing to 1 again: T becomes T - 1.
 
     A row that has nothing else becomes NaN and is asked nothing.
     """
     others = weights[..., 1:, 1:]
     left = others.sum(-1, keepdim=True)
-    others = others / left.where(left > LEFTOVER, math.nan)
-    return others, ids[:, 1:], None if lengths is None else lengths - 1
+    return others / left.where(left > LEFTOVER, math.nan), ids[:, 1:]
 
 
 def share_on(weights: Tensor, places: Tensor) -> Tensor:
@@ -110,13 +103,13 @@ def peak_profile(weights: Tensor, _: Tensor) -> Tensor:
     return except_first_query(answers.masked_fill(weights.isnan().any(-1), math.nan))
 
 
-def positional_share(weights: Tensor, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+def positional_share(weights: Tensor, ids: Tensor) -> Tensor:
     """Largest share of queries that look most at one fixed offset: the peak of `peak_profile`.
 
     Source: Voita et al. 2019, "Analyzing Multi-Head Self-Attention", 5.1, who call a head
     positional from 0.90 on.
     """
-    return peak_profile(weights, ids, lengths).amax(0)
+    return peak_profile(weights, ids).amax(0)
 
 
 # ------------------------------------------------------------------------------ by content
@@ -134,16 +127,16 @@ def first_token(weights: Tensor, ids: Tensor) -> Tensor:
 @Score
 def first_token_on_repeats(weights: Tensor, ids: Tensor) -> Tensor:
     """`first_token` where an induction head has its work: at tokens that stood there before."""
-    return first_token.by_query(weights, ids).masked_fill(~repeats(ids), math.nan)
+    return first_token.ask(weights, ids).masked_fill(~known(ids), math.nan)
 
 
 @Score
 def first_token_elsewhere(weights: Tensor, ids: Tensor) -> Tensor:
     """`first_token` at tokens that are new in the text."""
-    return first_token.by_query(weights, ids).masked_fill(repeats(ids), math.nan)
+    return first_token.ask(weights, ids).masked_fill(known(ids), math.nan)
 
 
-def repeats(ids: Tensor) -> Tensor:
+def known(ids: Tensor) -> Tensor:
     """Where a token stands that an earlier one equals: (B, T) -> (B, 1, T)."""
     return targets.earlier_same(ids).any(-1)[:, None, :]
 
@@ -158,18 +151,21 @@ def duplicate(weights: Tensor, ids: Tensor) -> Tensor:
 
 
 @Score
-def induction(weights: Tensor, ids: Tensor) -> Tensor:
-    """Attention on what followed the query's token earlier: A B … A looks at B.
+def prefix_matching(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention on what followed the query's token earlier, whatever comes next in the text.
 
-    Source: Olsson et al. 2022, "In-context Learning and Induction Heads" (prefix matching).
+    Source: Olsson et al. 2022, "In-context Learning and Induction Heads".
     """
     return share_on(weights, targets.after_earlier_same(ids))
 
 
 @Score
-def induction_of_pairs(weights: Tensor, ids: Tensor) -> Tensor:
-    """`induction` asked where the query and the token before it stood together earlier."""
-    return share_on(weights, targets.after_earlier_same(ids, match=2))
+def induction(weights: Tensor, ids: Tensor) -> Tensor:
+    """The same where the text does go on as before: A B … A looks at B, and B comes next.
+
+    These are the queries at which looking there helps. Source: Olsson et al. 2022.
+    """
+    return share_on(weights, targets.where_it_repeats(ids))
 
 
 # ------------------------------------------------------------------------------ by shape

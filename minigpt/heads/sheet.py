@@ -13,6 +13,7 @@ from matplotlib import font_manager
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 
 INK, PALE, BORDER = "#1a1a1a", "#5a5a5a", "#bbbbbb"
@@ -44,8 +45,8 @@ class Sheet:
         """Draws a matrix, its first row on top, in a thin frame."""
         place = (x, x + width, y + height, y)
         self.axes.imshow(numbers, cmap=colours, norm=norm, extent=place, aspect="auto")
-        corners = np.array([(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)])
-        self.axes.plot(*corners.T, color=BORDER, linewidth=0.5)
+        frame = Rectangle((x, y), width, height, fill=False, edgecolor=BORDER, linewidth=0.5)
+        self.axes.add_patch(frame)
 
     def png(self) -> bytes:
         picture = io.BytesIO()

@@ -23,9 +23,10 @@ COLUMNS = {  # score -> heading
     "distance": "dist",
 }
 UNKNOWN = "–"
-KEY = """\
-Shares of attention on: the previous token, itself, the first token, the same token before, what
-followed it before, the same in random text; entropy: 1 looks evenly; dist: tokens back, on average"""
+KEY = [
+    "Shares of attention on: the previous token, itself, the first token, the same token before,",
+    "what followed that (induction), the same in random text; entropy, 1: even; dist, tokens back.",
+]
 
 
 def table(measurement: Measurement, findings: Sequence[Finding]) -> list[str]:
@@ -67,7 +68,8 @@ def to_csv(measurement: Measurement, findings: Sequence[Finding]) -> str:
     for f in findings:
         numbers = map(csv_number, values_of(measurement, f).values())
         writer.writerow([f.name, f.layer, f.head, f.words, *numbers])
-    writer.writerow(["even", "", "", "", *(csv_number(measurement.even[n]) for n in measurement.scores)])
+    numbers = (csv_number(measurement.even[name]) for name in measurement.scores)
+    writer.writerow(["even", "", "", "", *numbers])
     return file.getvalue()
 
 

@@ -1,13 +1,16 @@
 """Where a head may be asked to look: the places in a text that a question is about.
 
 Row i of a target marks the positions that answer the question at query i. A row without a mark
-means that the question does not arise there. Nothing is marked after the query.
+means that the question does not arise there. Nothing is marked after the query. Shorter texts are filled
+up with `PADDING`.
 
 ids (B, T) -> targets (B, T, T)
 """
 
 import torch
 from torch import Tensor
+
+PADDING = -1
 
 
 def back(ids: Tensor, offset: int) -> Tensor:
@@ -25,31 +28,30 @@ def first(ids: Tensor) -> Tensor:
     return targets
 
 
-def earlier_same(ids: Tensor, match: int = 1) -> Tensor:
-    """Earlier places where the same token stands, after the same `match` - 1 tokens before it.
+def earlier_same(ids: Tensor) -> Tensor:
+    """Earlier places where the query's own token stands.
 
     >>> earlier_same(torch.tensor([[7, 5, 7]]))[0, 2].tolist()
     [True, False, False]
     """
-    same = ids[:, :, None] == ids[:, None, :]
-    for _ in range(match - 1):
-        same = same & shifted(shifted(same, 1), 2)  # the pair before agrees too
-    return same.tril(-1)
+    return (ids[:, :, None] == ids[:, None, :]).tril(-1)
 
 
-def after_earlier_same(ids: Tensor, match: int = 1) -> Tensor:
-    """What followed at those earlier places: where the text goes on if it repeats itself.
-
-    The query itself is no answer, although it does follow its like in "ll".
+def after_earlier_same(ids: Tensor) -> Tensor:
+    """What followed at those places; not the query itself, although it does in "ll".
 
     >>> after_earlier_same(torch.tensor([[7, 5, 7]]))[0, 2].tolist()
     [False, True, False]
     """
-    return shifted(earlier_same(ids, match), 2).tril(-1)
+    return earlier_same(ids).roll(1, dims=2).tril(-1)
 
 
-def shifted(targets: Tensor, dim: int) -> Tensor:
-    """Moves every mark one place later along `dim`; the first place is empty then."""
-    moved = targets.roll(1, dims=dim)
-    moved.select(dim, 0).fill_(False)
-    return moved
+def where_it_repeats(ids: Tensor) -> Tensor:
+    """Of those the ones that equal what comes next, where the text does repeat itself.
+
+    >>> where_it_repeats(torch.tensor([[7, 5, 7, 6, 7, 5]]))[0, 4].tolist()
+    [False, True, False, False, False, False]
+    """
+    following = ids.roll(-1, dims=1)
+    following[:, -1] = PADDING  # nothing comes after the last
+    return after_earlier_same(ids) & (following[:, :, None] == ids[:, None, :])

@@ -92,11 +92,11 @@ def passages(split: Split, length: int, number: int = NUM_TEXTS) -> list[list[in
 @torch.inference_mode()
 def written_texts(run: Run, reason: str, progress: Progress = iter) -> Texts:
     """What the model writes by itself from a text's start on; `reason` is why that is needed."""
-    first = run.tokenizer.start_id
+    first, samples = run.tokenizer.start_id, range(NUM_TEXTS)
     sampling = SampleConfig(max_new_tokens=max(run.config.model.context_length - 1, 1))
-    samples = range(NUM_TEXTS)
+    start = torch.tensor([[first]])
     with evaluating(run.model):
-        steps = next_ids(run.model, torch.tensor([[first]]), sampling, run.config.seed, samples, True)
+        steps = next_ids(run.model, start, sampling, run.config.seed, samples, cached=True)
         columns = [[first] * NUM_TEXTS, *progress(steps)]
     ids = [list(text) for text in zip(*columns, strict=True)]
     return Texts(ids, f"{NUM_TEXTS} texts that the model wrote itself", reason)
