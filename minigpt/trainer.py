@@ -222,7 +222,7 @@ class Trainer:
                 self.config.sample.model_copy(update={"num_samples": 1}),
                 self.config.seed,
             )
-        self.log.sample(self.state.step, texts[0])
+        self.log.sample(self.state.step, self.config.sample.prompt + texts[0])
 
     # -------------------------------------------------------------------------- the end
 

@@ -29,7 +29,9 @@ def milliseconds(calls: dict[str, Call], seconds: float) -> dict[str, float]:
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[next(iter(calls))]) < 5:
+    for turn in itertools.count():
+        if turn >= 5 and time.perf_counter() > end:
+            break
         for name, call in calls.items():
             start = time.perf_counter()
             call()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes share two cores
 REPOSITORY = Path(__file__).parent.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 TEXT = "".join(
