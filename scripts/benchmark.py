@@ -96,9 +96,9 @@ def attention(options: argparse.Namespace) -> dict[str, Any]:
 
 def sizes(quick: bool) -> Iterator[tuple[int, int, int]]:
     """Tokens, heads, width of each case."""
-    lengths, heads, widths = LENGTHS, HEADS, WIDTHS
-    if quick:
-        lengths, heads, widths = QUICK_LENGTHS, QUICK_HEADS, QUICK_WIDTHS
+    lengths: tuple[int, ...] = QUICK_LENGTHS if quick else LENGTHS
+    heads: tuple[int, ...] = QUICK_HEADS if quick else HEADS
+    widths: tuple[int, ...] = QUICK_WIDTHS if quick else WIDTHS
     for width, num_heads, length in itertools.product(widths, heads, lengths):
         yield length, num_heads, width
 
@@ -149,7 +149,8 @@ def same_functions(tokens: int, heads: int, width: int) -> dict[str, Callable]:
 
     def bare(inputs: Tensor) -> Tensor:
         parts = one_projection(inputs).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
-        context = F.scaled_dot_product_attention(*parts, is_causal=True)
+        queries, keys, values = parts
+        context = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
         return ours.out_proj(context.transpose(1, 2).flatten(2))
 
     return {"ours": ours, "series": in_series, "torch": torchs, "bare": bare}

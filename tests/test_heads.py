@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from conftest import REPOSITORY, run_script
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.cache import KVCache
@@ -214,6 +214,7 @@ def attention(draw):
     return weights, torch.randint(draw(st.integers(1, 5)), (batch, length), generator=generator)
 
 
+@settings(max_examples=40, deadline=None)
 @given(attention())
 def test_scores_keep_their_promises(case):
     weights, ids = case
@@ -235,6 +236,7 @@ def test_scores_keep_their_promises(case):
     assert torch.equal(ids, before[1])
 
 
+@settings(max_examples=40, deadline=None)
 @given(attention())
 def test_batches_add_up(case):
     weights, ids = case
@@ -437,17 +439,17 @@ def byte_run(tmp_path):
     return run_of(Tokenizer.byte(), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["x", "<&", "</script>\n$x$ \x07", "😀日", "a" * 29])
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_any_text_is_looked_at_and_shown(byte_run, tmp_path, text, encoding):
+@pytest.mark.parametrize("text", ["x", "</script>\n<&$x$ \x07", "😀日"])
+def test_any_text_is_looked_at_and_shown(byte_run, tmp_path, text):
     look = inspect(byte_run, text, (2, 1))
     assert look.weights.shape == (LAYERS, HEADS, len(text.encode()), len(text.encode()))
     files = write_files(look, tmp_path / "out")
     assert [path.name for path in files] == ["scores.csv", "attention.png", "attention_L2H1.png"]
-    shown = report(look, files, stream(encoding, False))
-    shown.encode(encoding)
-    assert shown.count("\nL") >= LAYERS * HEADS
-    assert "--head L" in shown
+    for encoding in ("utf-8", "ascii"):
+        shown = report(look, files, stream(encoding, False))
+        shown.encode(encoding)
+        assert shown.count("\nL") >= LAYERS * HEADS
+        assert "--head L" in shown
     assert json.loads(as_json(look, files))["shown"] == "L2H1"
 
 
@@ -474,7 +476,7 @@ def test_a_long_text_is_cut_and_says_so(byte_run):
 
 def test_without_its_corpus_the_model_writes_texts_itself(byte_run):
     look = inspect(byte_run)
-    assert "gone.txt: not found" in look.texts.note
+    assert "gone.txt: No such file" in look.texts.note
     assert "wrote itself" in look.texts.origin
     assert {len(ids) for ids in look.texts.ids} == {29}
     assert inspect(byte_run).texts == look.texts

@@ -56,6 +56,7 @@ def capturing(model: GPT) -> Iterator[Captured]:
 
     try:
         for layer, block in enumerate(model.blocks):
+            assert isinstance(block.attention, MultiHeadAttention)
             watch(layer, block.attention)
         yield captured
     finally:

@@ -9,6 +9,7 @@ weights (…, T, T), labels -> Sheet -> PNG
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -125,7 +126,11 @@ def write_numbers(
     for query, row in enumerate(weights):
         for key, weight in enumerate(row[: query + 1]):
             if weight >= 0.05:
-                style = {"ha": "center", "va": "center", "color": "white" if weight > 0.3 else INK}
+                style: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "center",
+                    "color": "white" if weight > 0.3 else INK,
+                }
                 place = x + (key + 0.5) * cell, y + (query + 0.5) * cell
                 sheet.text(f"{weight:.2f}".lstrip("0"), *place, size, **style)
 

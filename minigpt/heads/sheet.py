@@ -7,6 +7,7 @@ texts, images -> PNG
 """
 
 import io
+from typing import Any
 
 import numpy as np
 from matplotlib import font_manager
@@ -33,9 +34,9 @@ class Sheet:
         self.axes = self.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         self.axes.set_axis_off()
 
-    def text(self, text: str, x: float, y: float, size: float, **style: str | float) -> None:
+    def text(self, text: str, x: float, y: float, size: float, **style: Any) -> None:
         """Writes one line, by default with its left end on the baseline at (x, y)."""
-        style = {"color": INK} | style
+        style = {"color": INK, **style}
         self.axes.text(x, y, drawable(text), size=size, parse_math=False, **style)
 
     def image(

@@ -68,7 +68,7 @@ def to_csv(measurement: Measurement, findings: Sequence[Finding]) -> str:
     for f in findings:
         numbers = map(csv_number, values_of(measurement, f).values())
         writer.writerow([f.name, f.layer, f.head, f.words, *numbers])
-    numbers = (csv_number(measurement.even[name]) for name in measurement.scores)
+    numbers = map(csv_number, (measurement.even[name] for name in measurement.scores))
     writer.writerow(["even", "", "", "", *numbers])
     return file.getvalue()
 
