@@ -94,7 +94,7 @@ def test_dropout_and_training_mode_change_nothing():
 
 
 def test_low_precision_does_not_reach_the_weights():
-    model, ids = model_of(), ids_of(2, 11)
+    model, ids = model_of(qk_norm=False), ids_of(2, 11)
     with torch.autocast("cpu", torch.bfloat16):
         weights = capture_attention(model, ids)
     torch.testing.assert_close(weights.sum(-1), torch.ones(LAYERS, 2, HEADS, 11))
@@ -326,11 +326,16 @@ def test_a_head_at_work_on_repeats_does_not_count_as_resting():
     values |= {"first": 0.8, "first_on_repeats": 0.3, "induction": 0.6}
     as_scores = {name: torch.full((1, 1), value) for name, value in values.items()}
     even = dict.fromkeys(values, 0.1)
-    (found,) = findings.describe(measure.Measurement(as_scores, even, 1, 1))
+    asked = dict.fromkeys(values, 100)
+    (found,) = findings.describe(measure.Measurement(as_scores, even, asked, 1, 1))
     assert found.score == "induction"
     as_scores["induction"] = torch.full((1, 1), 0.1)
-    (found,) = findings.describe(measure.Measurement(as_scores, even, 1, 1))
+    (found,) = findings.describe(measure.Measurement(as_scores, even, asked, 1, 1))
     assert found.words == "no single pattern; most: first token, 0.80"
+    as_scores["induction"] = torch.full((1, 1), 1.0)
+    few = asked | {"induction": findings.FEWEST - 1}
+    (found,) = findings.describe(measure.Measurement(as_scores, even, few, 1, 1))
+    assert found.score == "first"
 
 
 # ------------------------------------------------------------------------------ what is shown
@@ -459,7 +464,7 @@ def test_one_token_leaves_open_what_needs_more(byte_run):
     assert all(line.count("–") == 8 for line in lines[1:])
     assert "too short" in look.chosen.words
     assert set(as_rows(look)[0]) == set(as_rows(inspect(byte_run, "xy xy xy"))[0])
-    assert {row["previous"] for row in as_rows(look)} == {""}
+    assert {row["previous"] for row in as_rows(look)} == {"", "0"}
 
 
 def as_rows(look):
@@ -547,7 +552,7 @@ def test_the_script_shows_writes_and_says_what_is_next(tiny_run, tmp_path):
     assert {"scores.csv", "attention.png"} < made
     assert len(made) == 3
     rows = list(csv.DictReader(io.StringIO((heads / "scores.csv").read_text(encoding="utf-8"))))
-    assert [row["head"] for row in rows] == ["L0H0", "L0H1", "L1H0", "L1H1", "even"]
+    assert [row["head"] for row in rows] == ["L0H0", "L0H1", "L1H0", "L1H1", "even", "asked"]
     assert "scripts/inspect_heads.py 'runs/a run' --head L" in done.stdout.splitlines()[-2]
     assert "--text=" in done.stdout.splitlines()[-1]
 

@@ -23,12 +23,16 @@ PATTERNS = {  # score -> in a sentence, in a list; those most worth a look first
 }
 RANK = {score: rank for rank, score in enumerate(PATTERNS)}
 DESCRIBES = 0.3  # the strength from which a score describes a head
+FEWEST = 8  # queries that a score must be the mean of to describe a head
 BROAD = 0.75  # the entropy from which a head that no score describes is called broad
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The score of a head that stands out most; `strength` is 0 for an even head, at most 1."""
+    """The score of a head that stands out most; `strength` is 0 for an even head, at most 1.
+
+    Of a text too short to tell, value and entropy are NaN.
+    """
 
     layer: int
     head: int
@@ -89,20 +93,22 @@ def describe(measurement: Measurement) -> list[Finding]:
 
 def describe_head(measurement: Measurement, layer: int, head: int) -> Finding:
     values = {name: scores[layer, head].item() for name, scores in measurement.scores.items()}
-    strengths = {name: strength(values[name], measurement.even[name]) for name in PATTERNS}
-    if not math.isnan(values["first_on_repeats"]):  # a head at work there may rest elsewhere
-        even = measurement.even["first_on_repeats"]
-        at_work = strength(values["first_on_repeats"], even)
-        strengths["first"] = min(strengths["first"], at_work)
-    best = max(strengths, key=lambda name: strengths[name])
+    strengths = {
+        name: strength(values[name], measurement.even[name])
+        for name in (*PATTERNS, "first_on_repeats")
+        if measurement.asked[name] >= FEWEST
+    }
+    if "first_on_repeats" in strengths:  # a head at work there may rest elsewhere
+        strengths["first"] = min(strengths["first"], strengths.pop("first_on_repeats"))
+    best = max(strengths, key=lambda name: strengths[name], default=None)
+    if best is None:
+        return Finding(layer, head, "first", math.nan, 0, math.nan)
     return Finding(layer, head, best, values[best], strengths[best], values["entropy"])
 
 
 def strength(value: float, even: float) -> float:
-    """How far a score lies above an even head's: 0 equal or never asked, 1 as far as can be."""
-    if math.isnan(value) or even >= 1:
-        return 0.0
-    return (value - even) / (1 - even)
+    """How far a score lies above an even head's: 0 equal, 1 as far as can be."""
+    return (value - even) / (1 - even) if even < 1 else 0.0
 
 
 def best_first(findings: Iterable[Finding]) -> list[Finding]:

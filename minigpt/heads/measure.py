@@ -49,11 +49,12 @@ class Measurement:
     """Scores by name, each (L, H); NaN where a question never arose.
 
     `even` are the scores of a head that looks alike at all it may see, which a score must exceed
-    to mean anything.
+    to mean anything; `asked` says of how many queries each score is the mean.
     """
 
     scores: dict[str, Tensor]
     even: dict[str, float]
+    asked: dict[str, int]
     num_texts: int
     num_tokens: int
 
@@ -98,11 +99,28 @@ class Tally:
                 found[name.replace("peak", "positional")] = share
                 place = place.double().where(~share.isnan(), torch.nan)
                 found[name.replace("peak", "positional_offset")] = place
-            elif mean.ndim == 3:
-                found |= {f"{name}_{offset}": row for offset, row in enumerate(mean)}
             else:
-                found[name] = mean
+                found |= spread(name, mean)
         return found
+
+    def asked(self) -> dict[str, int]:
+        """How many queries each score is the mean of, by the names of `means`."""
+        counts: dict[str, int] = {}
+        for name in sorted(self.counts):
+            if name.startswith("peak"):
+                number = int(self.counts[name].max())
+                counts[name.replace("peak", "positional")] = number
+                counts[name.replace("peak", "positional_offset")] = number
+            else:
+                counts |= {n: int(c.max()) for n, c in spread(name, self.counts[name]).items()}
+        return counts
+
+
+def spread(name: str, values: Tensor) -> dict[str, Tensor]:
+    """A profile (16, L, H) as one entry for each offset, a score (L, H) as it is."""
+    if values.ndim == 2:
+        return {name: values}
+    return {f"{name}_{offset}": row for offset, row in enumerate(values)}
 
 
 def measure(
@@ -118,7 +136,8 @@ def measure(
         real.ask(questions, capture_attention(model, ids), ids)
         even.ask(questions, even_weights(ids), ids)
     baseline = {name: mean.item() for name, mean in even.means().items()}
-    return Measurement(real.means(), baseline, len(texts), sum(map(len, texts)))
+    num_tokens = sum(map(len, texts))
+    return Measurement(real.means(), baseline, real.asked(), len(texts), num_tokens)
 
 
 def plan(model: GPT, texts: Sequence[Sequence[int]], seed: int) -> list[Work]:

@@ -61,7 +61,7 @@ def values_of(measurement: Measurement, finding: Finding) -> dict[str, float]:
 
 
 def to_csv(measurement: Measurement, findings: Sequence[Finding]) -> str:
-    """A line for each head and one named `even`, a column for each score; empty where unknown."""
+    """A line for each head, one named `even` and one `asked`; empty where a score is unknown."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["head", "layer", "index", "finding", *measurement.scores])
@@ -70,6 +70,7 @@ def to_csv(measurement: Measurement, findings: Sequence[Finding]) -> str:
         writer.writerow([f.name, f.layer, f.head, f.words, *numbers])
     numbers = map(csv_number, (measurement.even[name] for name in measurement.scores))
     writer.writerow(["even", "", "", "", *numbers])
+    writer.writerow(["asked", "", "", "", *map(measurement.asked.get, measurement.scores)])
     return file.getvalue()
 
 
@@ -88,6 +89,7 @@ def to_json(measurement: Measurement, findings: Sequence[Finding]) -> dict[str, 
         "tokens": measurement.num_tokens,
         "heads": heads,
         "even": known(measurement.even),
+        "asked": measurement.asked,
     }
 
 

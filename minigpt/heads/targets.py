@@ -1,8 +1,8 @@
 """Where a head may be asked to look: the places in a text that a question is about.
 
 Row i of a target marks the positions that answer the question at query i. A row without a mark
-means that the question does not arise there. Nothing is marked after the query. Ids are `PADDING` where
-a text has ended.
+means that the question does not arise there. Nothing is marked after the query. Ids are `PADDING`
+where a text has ended.
 
 ids (B, T) -> targets (B, T, T)
 """
