@@ -23,7 +23,7 @@ from minigpt.heads.texts import Texts, given_text, own_texts
 
 @dataclass(frozen=True)
 class Inspection:
-    """What there is to say of a run's heads; `weights` (L, H, T, T) are of the first text."""
+    """What there is to say of a run's heads; `weights` (L, H, T, T) are of the text shown."""
 
     run: Run
     texts: Texts
@@ -34,8 +34,8 @@ class Inspection:
 
     @property
     def labels(self) -> list[str]:
-        """The tokens of the first text, to see."""
-        return [self.run.tokenizer.label(id) for id in self.texts.ids[0]]
+        """The tokens of the text shown, to see."""
+        return [self.run.tokenizer.label(id) for id in self.texts.shown]
 
     @property
     def chosen_weights(self) -> Tensor:
@@ -53,7 +53,7 @@ def inspect(run: Run, text: str | None = None, head: tuple[int, int] | None = No
     measurement = measure(run.model, texts.ids, progress=bar("looking at heads"))
     findings = describe(measurement)
     chosen = next((f for f in findings if (f.layer, f.head) == head), most_interesting(findings))
-    weights = capture_attention(run.model, texts.ids[0])[:, 0].cpu()
+    weights = capture_attention(run.model, texts.shown)[:, 0].cpu()
     return Inspection(run, texts, measurement, findings, chosen, weights)
 
 
@@ -77,7 +77,7 @@ def write_files(inspection: Inspection, folder: Path, scores: Path | None = None
     from minigpt.heads.plots import grid_picture, head_picture  # matplotlib takes a second
 
     look, chosen = inspection, inspection.chosen
-    origin = "picture and scores" if len(look.texts.ids) == 1 else "picture: the first, scores: all"
+    origin = "picture and scores" if len(look.texts.ids) == 1 else "picture: one, scores: all"
     subtitle = f"{look.run_and_step}; {origin} of {look.texts.origin}"
     title = f"{chosen.name} {chosen.words}"
     files = {

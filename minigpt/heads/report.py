@@ -16,7 +16,7 @@ from minigpt.heads.inspection import Inspection
 from minigpt.heads.terminal import choose_style, printable, shaded_matrix
 
 WIDTH = 100  # columns, where there is no terminal to ask
-MOST_ROWS = 40  # of a matrix in the terminal; the picture has all
+MOST_ROWS = 44  # of a matrix in the terminal; the picture has all
 EXCERPT = 50  # characters
 
 
@@ -62,7 +62,7 @@ def another(inspection: Inspection) -> str:
 def excerpt(inspection: Inspection) -> str:
     """The beginning of the text in words that the model knows, on one line."""
     run = inspection.run
-    line = run.tokenizer.decode(inspection.texts.ids[0]).strip().partition("\n")[0]
+    line = run.tokenizer.decode(inspection.texts.shown).strip().partition("\n")[0]
     return line if len(line) <= EXCERPT else line[:EXCERPT].rpartition(" ")[0] or line[:EXCERPT]
 
 

@@ -16,6 +16,7 @@ from minigpt.errors import DATA, UserError
 from minigpt.generate import evaluating, next_ids
 
 NUM_TEXTS = 64
+READABLE = 44  # tokens
 STORY_START = "\n"  # every story that a model has learned from came after a line break
 Progress = Callable[[Iterable[list[int]]], Iterable[list[int]]]
 
@@ -27,6 +28,11 @@ class Texts:
     ids: list[list[int]]
     origin: str
     note: str = ""
+
+    @property
+    def shown(self) -> list[int]:
+        """The one to show: the first of those that fill a picture and can still be read."""
+        return min(self.ids, key=lambda ids: abs(len(ids) - READABLE))
 
 
 def given_text(run: Run, text: str) -> Texts:
@@ -99,4 +105,11 @@ def written_texts(run: Run, reason: str, progress: Progress = iter) -> Texts:
         steps = next_ids(run.model, start, sampling, run.config.seed, samples, cached=True)
         columns = [[first] * NUM_TEXTS, *progress(steps)]
     ids = [list(text) for text in zip(*columns, strict=True)]
+    if run.config.data.source == "stories":
+        ids = [first_story(text) for text in ids]
     return Texts(ids, f"{NUM_TEXTS} texts that the model wrote itself", reason)
+
+
+def first_story(ids: list[int]) -> list[int]:
+    """The ids up to where the next story begins, as the first did."""
+    return ids[: ids.index(ids[0], 1)] if ids[0] in ids[1:] else ids
