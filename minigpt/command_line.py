@@ -171,10 +171,11 @@ def lowered(message: str) -> str:
 
 
 class PlainDumper(yaml.SafeDumper):
-    """Writes YAML whose texts are quoted where they could be taken for nothing."""
+    """Writes YAML whose texts are quoted where they could be taken for nothing or be changed."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = "'" if data.strip().lower() in NOTHING else None
+        unsafe = data.strip().lower() in NOTHING or not data.isprintable()
+        style = '"' if unsafe else None
         return self.represent_scalar("tag:yaml.org,2002:str", data, style)
 
 

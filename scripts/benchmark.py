@@ -70,7 +70,7 @@ def describe(facts: dict[str, Any]) -> str:
 LENGTHS, HEADS, WIDTHS = (16, 64, 256, 512, 1024), (1, 4, 8), (64, 128, 384)
 QUICK_LENGTHS, QUICK_HEADS, QUICK_WIDTHS = (16, 256), (1, 4), (128,)
 NUMBERS_PER_BATCH = 2**17  # B·T·E: a case takes a few milliseconds
-SECONDS, QUICK_SECONDS = 0.4, 0.05  # for each case and direction
+SECONDS, QUICK_SECONDS = 0.3, 0.05  # for each case and direction
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes share two cores
+settings.register_profile("steady", deadline=None)  # a busy machine is no mistake
+settings.load_profile("steady")
 REPOSITORY = Path(__file__).parent.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 TEXT = "".join(

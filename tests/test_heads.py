@@ -151,6 +151,7 @@ def test_a_previous_token_head():
     assert scores.distance(weights, TWICE) == 1
     assert scores.confidence(weights, TWICE) == 1
     assert scores.first_token(weights, TWICE) == 1 / 8
+    assert scores.nearby(weights, TWICE) == 1
     for other in (scores.itself, scores.duplicate, scores.induction, scores.entropy):
         assert other(weights, TWICE) == 0
 
@@ -307,6 +308,20 @@ def test_an_untrained_model_has_no_clear_head(seed):
     model = GPT(model_of().config, VOCABULARY)
     found = measure.measure(model, ids_of(8, 29, seed).tolist())
     assert not any(finding.clear for finding in findings.describe(found))
+
+
+def test_a_near_sighted_head_is_called_so_where_nothing_narrower_is_true():
+    ids = ids_of(1, 30)
+    weights = looking_at(targets.near(ids, 3))
+    assert scores.nearby(weights, ids) == 1
+    assert scores.nearby(measure.even_weights(ids), ids) == pytest.approx(
+        np.mean([4 / (i + 1) for i in range(4, 30)])
+    )
+    tally = measure.Tally()
+    tally.ask(SCORES, weights, ids)
+    even = dict.fromkeys(tally.means(), 0.1)
+    (found,) = findings.describe(measure.Measurement(tally.means(), even, tally.asked(), 1, 30))
+    assert found.words == "looks at itself and the 3 tokens before, 1.00"
 
 
 def test_random_repeats_are_distinct_known_and_repeated():
@@ -523,6 +538,17 @@ def test_stories_are_told_anew_and_given_texts_begin_as_stories_do(tmp_path):
 def test_passages_cover_a_split(size, expected):
     found = texts.passages(Split(np.arange(size), size), 10)
     assert [len(ids) for ids in found] == expected
+
+
+def test_the_text_shown_is_short_and_repeats_itself():
+    rows = [[1, 2, 1, 2, 1, 2] * 20, [1, 2, 3], [4, 5, 4, 5], [6, 7, 8, 9]]
+    assert texts.Texts(rows, "").shown == [4, 5, 4, 5]
+    assert texts.Texts(rows[:1], "").shown == rows[0]
+
+
+def test_written_stories_end_where_the_next_begins():
+    assert texts.first_story([0, 5, 6, 0, 7]) == [0, 5, 6]
+    assert texts.first_story([0, 5, 6]) == [0, 5, 6]
 
 
 def test_passages_spread_over_a_long_split():

@@ -11,6 +11,7 @@ from minigpt.model import GPT
 
 SMALL = {"num_layers": 2, "num_heads": 2, "embed_dim": 12, "context_length": 11}
 GPT2 = {"positions": "learned", "activation": "gelu_tanh", "bias": True, "qk_norm": False}
+GPT2 |= {"feed_forward_multiple": 4}
 CONFIGS = st.builds(
     ModelConfig,
     num_layers=st.integers(1, 3),

@@ -26,7 +26,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         usage=USAGE,
         description="Shows what the attention heads of a trained model look at.",
         epilog=EXAMPLES,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, 34, 100),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=34, width=100
+        ),
     )
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="run directory; without it the newest in runs/")

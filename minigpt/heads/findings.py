@@ -20,6 +20,7 @@ PATTERNS = {  # score -> in a sentence, in a list; those most worth a look first
     "previous": ("looks at the previous token", "previous token"),
     "self": ("looks at itself", "itself"),
     "first": ("rests on the first token", "first token"),
+    "nearby": ("looks at itself and the 3 tokens before", "nearby tokens"),
 }
 RANK = {score: rank for rank, score in enumerate(PATTERNS)}
 DESCRIBES = 0.3  # the strength from which a score describes a head
@@ -51,6 +52,11 @@ class Finding:
         return self.strength >= DESCRIBES
 
     @property
+    def leans(self) -> bool:
+        """Whether the score says at least something of a head that it does not describe."""
+        return self.strength >= DESCRIBES / 3
+
+    @property
     def kind(self) -> str:
         """As in: previous token."""
         if self.clear:
@@ -64,7 +70,7 @@ class Finding:
         """As in: previous token 0.93."""
         if self.clear:
             return f"{self.kind} {self.value:.2f}"
-        if self.kind == "mixed":
+        if self.kind == "mixed" and self.leans:
             return f"mixed; most {PATTERNS[self.score][1]} {self.value:.2f}"
         return self.kind
 
@@ -74,8 +80,9 @@ class Finding:
         sentence, short = PATTERNS[self.score]
         if self.clear:
             return f"{sentence}, {self.value:.2f}"
+        leaning = f"; most: {short}, {self.value:.2f}" if self.leans else ""
         return {
-            "mixed": f"no single pattern; most: {short}, {self.value:.2f}",
+            "mixed": "no single pattern" + leaning,
             "everything": f"looks broadly over the text, entropy {self.entropy:.2f}",
             "unknown": "too short a text to tell",
         }[self.kind]
@@ -100,9 +107,12 @@ def describe_head(measurement: Measurement, layer: int, head: int) -> Finding:
     }
     if "first_on_repeats" in strengths:  # a head at work there may rest elsewhere
         strengths["first"] = min(strengths["first"], strengths.pop("first_on_repeats"))
+    near = strengths.pop("nearby", 0.0)
     best = max(strengths, key=lambda name: strengths[name], default=None)
     if best is None:
         return Finding(layer, head, "first", math.nan, 0, math.nan)
+    if strengths[best] < DESCRIBES <= near:  # a wide net, cast where no narrow one catches
+        return Finding(layer, head, "nearby", values["nearby"], near, values["entropy"])
     return Finding(layer, head, best, values[best], strengths[best], values["entropy"])
 
 
@@ -112,8 +122,8 @@ def strength(value: float, even: float) -> float:
 
 
 def best_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The best described head first."""
-    return sorted(findings, key=lambda finding: -finding.strength)
+    """The best described head first, those that are just near-sighted after the others."""
+    return sorted(findings, key=lambda f: (not f.clear, f.score == "nearby", -f.strength))
 
 
 def most_interesting(findings: Iterable[Finding]) -> Finding:

@@ -77,8 +77,9 @@ def write_files(inspection: Inspection, folder: Path, scores: Path | None = None
     from minigpt.heads.plots import grid_picture, head_picture  # matplotlib takes a second
 
     look, chosen = inspection, inspection.chosen
-    origin = "picture and scores" if len(look.texts.ids) == 1 else "picture: one, scores: all"
-    subtitle = f"{look.run_and_step}; {origin} of {look.texts.origin}"
+    alone = len(look.texts.ids) == 1
+    shown = "picture and scores" if alone else "picture: one that repeats much, scores: all"
+    subtitle = f"{look.run_and_step}; {shown} of {look.texts.origin}"
     title = f"{chosen.name} {chosen.words}"
     files = {
         scores or folder / "scores.csv": table.to_csv(look.measurement, look.findings).encode(),

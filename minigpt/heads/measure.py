@@ -19,6 +19,7 @@ from minigpt.model import GPT
 SCORES: dict[str, Score] = {
     "previous": scores.previous_token,
     "self": scores.itself,
+    "nearby": scores.nearby,
     "duplicate": scores.duplicate,
     "induction": scores.induction,
     "prefix_matching": scores.prefix_matching,

@@ -60,9 +60,9 @@ def another(inspection: Inspection) -> str:
 
 
 def excerpt(inspection: Inspection) -> str:
-    """The beginning of the text in words that the model knows, on one line."""
-    run = inspection.run
-    line = run.tokenizer.decode(inspection.texts.shown).strip().partition("\n")[0]
+    """The beginning of the longest line shown, all in tokens that the model knows."""
+    text = inspection.run.tokenizer.decode(inspection.texts.shown)
+    line = max((line.strip() for line in text.split("\n")), key=len)
     return line if len(line) <= EXCERPT else line[:EXCERPT].rpartition(" ")[0] or line[:EXCERPT]
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from minigpt.heads import targets
 
 NUM_OFFSETS = 16  # how far back the profiles go, the query itself included
+NEAR = 3  # tokens back
 LEFTOVER = 1e-6  # a row with less beside the first token tells nothing
 
 
@@ -79,6 +80,15 @@ def previous_token(weights: Tensor, ids: Tensor) -> Tensor:
 def itself(weights: Tensor, ids: Tensor) -> Tensor:
     """Attention of a query on itself; the first is not asked. Source: Clark et al. 2019, 3.1."""
     return except_first_query(share_on(weights, targets.back(ids, 0)))
+
+
+@Score
+def nearby(weights: Tensor, ids: Tensor) -> Tensor:
+    """Attention on the query and the three tokens before it, asked where there are others.
+
+    Source: the local heads of Eldan & Li 2023, "TinyStories", which they show without a measure.
+    """
+    return share_on(weights, targets.near(ids, NEAR))
 
 
 @Score

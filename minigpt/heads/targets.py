@@ -21,6 +21,14 @@ def back(ids: Tensor, offset: int) -> Tensor:
     return diagonal.expand(len(ids), -1, -1)
 
 
+def near(ids: Tensor, farthest: int) -> Tensor:
+    """All tokens from the query to `farthest` places back, where there are others before them."""
+    length = ids.size(1)
+    band = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril().triu(-farthest)
+    band[: farthest + 1] = False
+    return band.expand(len(ids), -1, -1)
+
+
 def first(ids: Tensor) -> Tensor:
     """The first token of the text, asked of all later ones."""
     targets = torch.zeros(*ids.shape, ids.size(1), dtype=torch.bool, device=ids.device)

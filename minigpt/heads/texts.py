@@ -14,9 +14,10 @@ from minigpt.config import SampleConfig
 from minigpt.data import Split
 from minigpt.errors import DATA, UserError
 from minigpt.generate import evaluating, next_ids
+from minigpt.heads import targets
 
 NUM_TEXTS = 64
-READABLE = 44  # tokens
+READABLE = 60  # tokens
 STORY_START = "\n"  # every story that a model has learned from came after a line break
 Progress = Callable[[Iterable[list[int]]], Iterable[list[int]]]
 
@@ -31,8 +32,14 @@ class Texts:
 
     @property
     def shown(self) -> list[int]:
-        """The one to show: the first of those that fill a picture and can still be read."""
-        return min(self.ids, key=lambda ids: abs(len(ids) - READABLE))
+        """The one to show: of those short enough to read, the one that repeats itself most."""
+        longest = max(READABLE, min(map(len, self.ids)))
+        return max((ids for ids in self.ids if len(ids) <= longest), key=num_repeats)
+
+
+def num_repeats(ids: list[int]) -> int:
+    """At how many places the text goes on as it did before."""
+    return int(targets.where_it_repeats(torch.tensor([ids])).any(-1).sum())
 
 
 def given_text(run: Run, text: str) -> Texts:
