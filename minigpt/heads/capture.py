@@ -7,7 +7,7 @@ ids -> weights (L, B, H, T, T)
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -36,32 +36,43 @@ class Captured:
 
 
 @contextlib.contextmanager
-def capturing(model: GPT) -> Iterator[Captured]:
-    """Within the block every run of the model leaves its attention weights behind.
+def watching(model: GPT, look: Callable[[int, MultiHeadAttention, Tensor], None]) -> Iterator[None]:
+    """Within the block `look` sees each layer's number, attention and what goes into it.
 
     The model must read whole texts, without a cache. The hooks go when the block ends.
     """
-    captured = Captured(len(model.blocks))
     handles = []
 
     def watch(layer: int, attention: MultiHeadAttention) -> None:
-        def keep(_: Any, arguments: tuple[Any, ...]) -> None:
+        def see(_: Any, arguments: tuple[Any, ...]) -> None:
             if len(arguments) > 1 and arguments[1] is not None:
                 raise ValueError("attention is captured of whole texts: run without a cache")
             inputs = arguments[0].to(attention.W_query.weight.dtype)
             with torch.autocast(inputs.device.type, enabled=False):  # in full precision
-                captured.layers[layer] = attention.attention_weights(inputs)
+                look(layer, attention, inputs)
 
-        handles.append(attention.register_forward_pre_hook(keep))
+        handles.append(attention.register_forward_pre_hook(see))
 
     try:
         for layer, block in enumerate(model.blocks):
             assert isinstance(block.attention, MultiHeadAttention)
             watch(layer, block.attention)
-        yield captured
+        yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextlib.contextmanager
+def capturing(model: GPT) -> Iterator[Captured]:
+    """Within the block every run of the model leaves its attention weights behind."""
+    captured = Captured(len(model.blocks))
+
+    def keep(layer: int, attention: MultiHeadAttention, inputs: Tensor) -> None:
+        captured.layers[layer] = attention.attention_weights(inputs)
+
+    with watching(model, keep):
+        yield captured
 
 
 @torch.no_grad()
@@ -81,3 +92,14 @@ def pad(texts: Sequence[Sequence[int]]) -> Tensor:
     """Texts of different lengths as one array (B, T), filled up with `PADDING`."""
     rows = [torch.as_tensor(text) for text in texts]
     return pad_sequence(rows, batch_first=True, padding_value=PADDING)
+
+
+def output_sizes(attention: MultiHeadAttention, inputs: Tensor) -> Tensor:
+    """How much each token adds to the stream where a head looks at it: ‖v W_O‖, (B, H, T).
+
+    A head may look at a token that it takes nothing from. Source: Kobayashi et al. 2020,
+    "Attention is Not Only a Weight".
+    """
+    values = attention.split_heads(attention.W_value(inputs))  # (B, H, T, D)
+    heads = attention.out_proj.weight.view(-1, attention.num_heads, attention.head_dim)
+    return torch.einsum("bhtd,ehd->bhte", values, heads).norm(dim=-1)

@@ -31,6 +31,7 @@ SCORES: dict[str, Score] = {
 SCORES_WITH_FIRST: dict[str, Score] = {
     "first": scores.first_token,
     "first_on_repeats": scores.first_token_on_repeats,
+    "rests": scores.rests,
     "first_elsewhere": scores.first_token_elsewhere,
     "offset": scores.offset_profile,
 }

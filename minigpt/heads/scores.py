@@ -19,6 +19,7 @@ from minigpt.heads import targets
 
 NUM_OFFSETS = 16  # how far back the profiles go, the query itself included
 NEAR = 3  # tokens back
+SINK = 0.3  # attention on the first token from which a query rests
 LEFTOVER = 1e-6  # a row with less beside the first token tells nothing
 
 
@@ -144,6 +145,13 @@ def first_token_on_repeats(weights: Tensor, ids: Tensor) -> Tensor:
 def first_token_elsewhere(weights: Tensor, ids: Tensor) -> Tensor:
     """`first_token` at tokens that are new in the text."""
     return first_token.ask(weights, ids).masked_fill(known(ids), math.nan)
+
+
+@Score
+def rests(weights: Tensor, ids: Tensor) -> Tensor:
+    """1 where a query has at least 0.3 on the first token, a "sink" by Gu et al. 2025, else 0."""
+    share = first_token.ask(weights, ids)
+    return (share >= SINK).to(weights).masked_fill(share.isnan(), math.nan)
 
 
 def known(ids: Tensor) -> Tensor:

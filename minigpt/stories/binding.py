@@ -50,10 +50,12 @@ def relate_people(t: Teller, world: World, name: str, person: Person) -> None:
 
 
 def ways_to_name(world: World, total: float = 1.0) -> Weights:
-    """A thing by its colour if that was said first, by its noun if that was; seldom otherwise."""
+    """A thing by its colour if that was said before the noun, by its noun if that was said before
+    colour or owner; seldom otherwise."""
     weights: Weights = {}
     for thing in world.things:
-        for word, easy in ((thing.colour, not thing.painted), (thing.noun, thing.painted)):
+        by_noun = thing.painted or thing.given
+        for word, easy in ((thing.colour, not thing.painted), (thing.noun, by_noun)):
             weights[word] = weights.get(word, 0.0) + total * (1.0 if easy else world.mix.against)
     return likely(weights)
 
@@ -70,15 +72,16 @@ def choose_thing(t: Teller, world: World) -> None:
         choose_noun(t, world, word)
 
 
-def choose_noun(t: Teller, world: World, colour: str) -> None:
+def choose_noun(t: Teller, world: World, colour: str) -> Thing:
     """… ball, after its colour; a choice if there are two things of that colour."""
     fitting = [thing for thing in world.things if thing.colour == colour]
     for thing in fitting:
         thing.colours.append(t.position - 1)
     if len(fitting) == 1:
         t.relate("object recall", fitting[0].nouns, places("nouns", world, fitting))
-    heard_noun(t, fitting, t.choose("object", dict.fromkeys((one.noun for one in fitting), 1.0)))
+    noun = t.choose("object", dict.fromkeys((one.noun for one in fitting), 1.0))
     t.relate("adjective → noun", [t.position - 2])
+    return heard_noun(t, fitting, noun)[0]
 
 
 def choose_owned(t: Teller, world: World, owner: Person) -> list[Thing]:

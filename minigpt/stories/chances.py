@@ -9,11 +9,6 @@ from minigpt.stories.words import words
 from minigpt.stories.world import Weights
 
 
-def without(weights: Weights, taken: list[str]) -> Weights:
-    """The weights of other words, if there are any."""
-    return {word: weight for word, weight in weights.items() if word not in taken} or weights
-
-
 def likely(weights: Weights) -> Weights:
     return {word: weight for word, weight in weights.items() if weight}
 
@@ -55,10 +50,11 @@ def place_of(word: str) -> int:
     return next(group.index(word) for group in groups if word in group)
 
 
-def song_words(line: list[str]) -> Weights:
-    """Words that the song has not had; from the third on, the line may end."""
-    weights = dict.fromkeys((word for word in words().lexicon if word not in line), 1.0)
-    if len(line) >= 2:
+@cache
+def song_words(already: int) -> Weights:
+    """What a line of a song goes on with; from the third word on, it may end."""
+    weights = dict.fromkeys(words().lexicon, 1.0)
+    if already >= 2:
         weights[","] = 0.6 * len(weights)
     return weights
 

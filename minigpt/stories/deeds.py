@@ -7,11 +7,9 @@ from minigpt.stories.binding import (
     choose_colour,
     choose_owned,
     choose_thing,
-    heard_name,
     noun_weights,
     relate_people,
     say_full_name,
-    say_name,
 )
 from minigpt.stories.chances import even, song_words
 from minigpt.stories.world import CLOSE, OPEN, POSSESSIVES, Person, Teller, World
@@ -20,9 +18,8 @@ VERBS_OF_TAKING = ("likes", "wants", "hugs", "finds", "shows", "cleans")
 
 
 def does(t: Teller, world: World, person: Person) -> None:
-    weights = {"goes": 0.6, "feels": 0.7, "says": 2.0, "sings": 4.0, "sees": 0.7, "eats": 0.4}
+    weights = {"goes": 0.6, "feels": 0.7, "says": 3.0, "sings": 2.5, "sees": 0.7, "eats": 0.4}
     verb = t.choose("pattern", weights | dict.fromkeys(VERBS_OF_TAKING, 0.45))
-    t.relate("verb → subject", person.names[-1:])
     world.subject = person
     if verb in VERBS_OF_TAKING:
         takes(t, world, person)
@@ -66,13 +63,10 @@ def feels(t: Teller, world: World, person: Person) -> None:  # noqa: ARG001
     t.say(".")
 
 
-def sees(t: Teller, world: World, person: Person) -> None:
-    """… sees Tom. … sees a dragon."""
-    other = world.other(person)
-    if t.choose("pattern", {"a": 1} | ({other.name: 1.5} if other else {})) == "a":
-        t.choose("sight", even("sights"))
-    elif other:
-        heard_name(t, other)
+def sees(t: Teller, world: World, person: Person) -> None:  # noqa: ARG001
+    """… sees a dragon."""
+    t.say("a")
+    t.choose("sight", even("sights"))
     t.say(".")
 
 
@@ -83,9 +77,9 @@ def eats(t: Teller, world: World, person: Person) -> None:  # noqa: ARG001
 
 
 def says(t: Teller, world: World, person: Person) -> None:
-    """… says, "I am Lily Reed." "My ball is red." "Hello, Tom." """
+    """… says, "I am Lily Reed." "My ball is red." "Hello again." """
     t.say(f", {OPEN}")
-    match t.choose("pattern", {"I": 1.3, "My": 1.6 * own_weight(world, person), "Hello": 0.4}):
+    match t.choose("pattern", {"I": 2.0, "My": 1.6 * own_weight(world, person), "Hello": 0.2}):
         case "I":
             t.say("am")
             say_full_name(t, world, person)
@@ -93,7 +87,7 @@ def says(t: Teller, world: World, person: Person) -> None:
         case "My":
             my(t, world, person)
         case _:
-            hello(t, world, person)
+            t.say("again")
     t.say(f". {CLOSE}")
 
 
@@ -102,15 +96,6 @@ def my(t: Teller, world: World, person: Person) -> None:
     t.say("is")
     colour = choose_colour(t, world, fitting)
     world.said = f"My {fitting[0].noun} is {colour}"
-
-
-def hello(t: Teller, world: World, person: Person) -> None:
-    other = world.other(person)
-    if other:
-        t.say(",")
-        say_name(t, other, "name")
-    else:
-        t.say("again")
 
 
 def sings(t: Teller, world: World, person: Person) -> None:  # noqa: ARG001
@@ -123,19 +108,30 @@ def song(t: Teller) -> None:
     line: list[str] = []
     start = t.position
     while len(line) < 5:
-        word = t.choose("new song", song_words(line))
+        word = t.choose("new song", song_words(len(line)))
         if word == ",":
             break
         line.append(word)
     else:
         t.say(",")
-    again = True
-    while again:
-        for index, word in enumerate(line):
-            t.relate("refrain", range(start + index, t.position, len(line) + 1))
-            t.say(word, "refrain")
-        again = t.choose("pattern", {",": 1.5, "!": 1}) == ","
+    for more in (1.5, 0.8, 0.2):
+        repeat(t, line, start)
+        if t.choose("pattern", {",": more, "!": 1}) == "!":
+            break
+    else:
+        repeat(t, line, start)
+        t.say("!")
     t.say(CLOSE)
+
+
+def repeat(t: Teller, line: list[str], start: int) -> None:
+    """Sings a line again that was first sung at `start`."""
+    for index, word in enumerate(line):
+        sung = range(start, t.position)
+        gold = [place for place in sung if (place - start) % (len(line) + 1) == index]
+        commas = [place for place in sung if (place - start) % (len(line) + 1) == len(line)]
+        t.relate("refrain", gold, [p for p in sung if p not in gold and p not in commas])
+        t.say(word, "refrain")
 
 
 DEEDS = {

@@ -7,11 +7,11 @@ each word given those before it is exact: it is the one that stands here.
 a teller, who says words -> a story
 """
 
-from minigpt.stories.binding import say_name
-from minigpt.stories.chances import even, likely, new_names, partners, without
+from minigpt.stories.binding import heard_name, say_name
+from minigpt.stories.chances import even, likely, new_names, partners
 from minigpt.stories.sentences import sentence
 from minigpt.stories.words import words
-from minigpt.stories.world import POSSESSIVES, Mix, Person, Teller, Thing, World
+from minigpt.stories.world import POSSESSIVES, Mix, Person, Teller, Thing, Weights, World
 
 
 def tell(t: Teller, mix: Mix) -> None:
@@ -91,37 +91,61 @@ def add_person(t: Teller, world: World, name: str) -> None:
 
 def belongings(t: Teller, world: World, person: Person) -> None:
     """What a person has: one thing, or two when nobody else is there."""
-    say_name(t, person, "pattern")
-    paints = world.mix.paints
-    add = {"has": add_had, "paints": add_painted}[
-        t.choose("pattern", likely({"has": 1 - paints, "paints": paints}))
-    ]
-    add(t, world, person)
-    if len(world.people) == 1:
-        t.say("and")
+    given, paints = world.mix.given, world.mix.paints
+    if t.choose("pattern", likely({person.name: 1 - given, "The": given})) == "The":
+        add_given(t, world, person)
+    else:
+        heard_name(t, person)
+        has = 1 - given - paints
+        verb = t.choose("pattern", likely({"has": has, "paints": paints}))
+        add = {"has": add_had, "paints": add_painted}[verb]
         add(t, world, person)
+        if len(world.people) == 1:
+            t.say("and")
+            add(t, world, person)
     t.say(".")
     world.subject = person
 
 
+def add_given(t: Teller, world: World, owner: Person) -> None:
+    """The red ball belongs to Lily."""
+    add_coloured(t, world, owner, "belongs")
+    t.say("belongs to")
+    say_name(t, owner, "owner")
+
+
 def add_had(t: Teller, world: World, owner: Person) -> None:
-    """… a red ball; two things may share their noun or their colour, but not both."""
+    """… a red ball"""
     t.say("a")
-    colour = t.choose("new colour", even("colours"))
-    taken = [thing.noun for thing in world.things if thing.colour == colour]
-    nouns = partners("things", colour, world.mix.held_out)
-    noun = t.choose("new thing", without(nouns, taken))
+    add_coloured(t, world, owner, "has")
+
+
+def add_coloured(t: Teller, world: World, owner: Person, told: str) -> None:
+    """… red ball; two things may share their noun or their colour, but not both."""
+    colour = t.choose("new colour", bindable(world, "colours", "things"))
+    noun = t.choose("new thing", unbound(world, "things", colour))
     here = t.position
-    owner.things.append(Thing(noun, colour, owner, False, [here - 1], [here - 2]))
+    owner.things.append(Thing(noun, colour, owner, told, [here - 1], [here - 2]))
 
 
 def add_painted(t: Teller, world: World, owner: Person) -> None:
     """… her ball red."""
     t.say(POSSESSIVES[owner.child].lower(), "possessive")
-    own = [thing.noun for thing in owner.things]
-    noun = t.choose("new thing", without(even("things"), own))
-    taken = [thing.colour for thing in world.things if thing.noun == noun]
-    colours = partners("colours", noun, world.mix.held_out)
-    colour = t.choose("new colour", without(colours, taken))
+    noun = t.choose("new thing", bindable(world, "things", "colours"))
+    colour = t.choose("new colour", unbound(world, "colours", noun))
     here = t.position
-    owner.things.append(Thing(noun, colour, owner, True, [here - 2], [here - 1]))
+    owner.things.append(Thing(noun, colour, owner, "paints", [here - 2], [here - 1]))
+
+
+def bindable(world: World, group: str, others: str) -> Weights:
+    """The colours for which there is a thing left, or the things for which there is a colour."""
+    known = {word for thing in world.things for word in (thing.noun, thing.colour)}
+    used_up = {word for word in known if not unbound(world, others, word)}
+    return {word: weight for word, weight in even(group).items() if word not in used_up}
+
+
+def unbound(world: World, group: str, word: str) -> Weights:
+    """Things for a colour, or colours for a thing, but those of the story that are so already."""
+    bound = {pair for thing in world.things for pair in thing.pairs}
+    fitting = partners(group, word, world.mix.held_out)
+    return {other: weight for other, weight in fitting.items() if (word, other) not in bound}

@@ -55,7 +55,7 @@ def sentence(t: Teller, world: World, ending: float) -> bool:
 
 def starts(world: World, ending: float) -> Weights:
     """How a sentence may begin; the story ends with a chance of `ending`."""
-    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 0.8, "Everyone": 0.9}
+    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 1.2, "Everyone": 0.8}
     weights |= {"Look": 0.6, "What": 0.3, "Soon": 0.3}
     weights["Is"] = sum(noun_weights(world, world.things).values())
     weights |= dict.fromkeys(world.named, 0.8)
@@ -157,7 +157,7 @@ def look(t: Teller, world: World) -> None:
 
 def they(t: Teller, world: World) -> None:
     """They play with the blue kite. They sing, …"""
-    match t.choose("pattern", {"play": 1.2, "sing": 4.5, "eat": 0.5, "laugh": 0.3}):
+    match t.choose("pattern", {"play": 1.2, "sing": 2.5, "eat": 0.5, "laugh": 0.3}):
         case "play":
             t.say("with the")
             choose_thing(t, world)

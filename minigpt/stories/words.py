@@ -27,6 +27,7 @@ class Words:
     features: list[str]
     feelings: list[str]
     foods: list[str]
+    ages: list[str]
     sights: list[str]
     skies: list[str]
     times: list[str]

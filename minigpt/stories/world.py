@@ -36,9 +36,23 @@ class Thing:
     noun: str
     colour: str
     owner: "Person"
-    painted: bool  # its noun was said before its colour
+    told: str  # how it was introduced: has, paints or belongs
     nouns: list[int] = field(default_factory=list)  # where it was named
     colours: list[int] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return (self.noun, self.colour), (self.colour, self.noun)
+
+    @property
+    def painted(self) -> bool:
+        """Its noun was said before its colour, so the noun can remind of it."""
+        return self.told == "paints"
+
+    @property
+    def given(self) -> bool:
+        """Its noun was said before its owner."""
+        return self.told == "belongs"
 
 
 @dataclass(eq=False)
@@ -58,8 +72,9 @@ class Mix:
     two_people: float = 0.55
     same_gender: float = 0.25
     endings: tuple[float, ...] = (0.02, 0.05, 0.12, 0.25, 0.4, 0.55, 0.7)  # after each sentence
-    paints: float = 0.5  # things introduced as "her ball red", the others as "a red ball"
-    against: float = 0.2  # weight of asking for noun or colour against the order of introduction
+    paints: float = 0.4  # things introduced as "Lily paints her ball red"
+    given: float = 0.25  # as "The red ball belongs to Lily", the others as "Lily has a red ball"
+    against: float = 0.04  # weight of asking for a word against the order of introduction
     mismatch: float = 0.5  # of the numbers of an animal and of the one beside it
     held_out: bool | None = False  # True: bind only what training never binds; None: anything
 

@@ -1,0 +1,117 @@
+"""What a head may be called: by rules, never by mood, and not at all where none fits.
+
+evidence, scores -> the labels of each head
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from minigpt.heads.evidence import Evidence
+from minigpt.heads.intervals import Interval
+from minigpt.heads.relations import RELATIONS
+
+MARGIN = 0.10  # over the best baseline; Voita et al. 2019 ask for as much
+MAJORITY = 0.5
+EFFECT = 0.05  # nats
+SPECIFICITY = 3.0
+FEWEST = 20  # stories that ask about a relation
+POSITIONAL, MOSTLY_POSITIONAL = 0.90, 0.40  # the first from Voita et al. 2019
+PATTERN = 0.40  # mean weight on what an induction or duplicate head looks for
+RESTS = 0.90  # share of queries with at least 0.3 on the first token (Gu et al. 2025)
+BROAD = 0.75
+NO_EFFECT = 0.01  # nats over all words
+
+
+@dataclass(frozen=True)
+class Label:
+    """`kind` as in the rule; `relation` for those that are about one."""
+
+    kind: str
+    relation: str | None = None
+    offset: int | None = None
+
+    @property
+    def words(self) -> str:
+        what = RELATIONS[self.relation].words if self.relation else ""
+        return {
+            "resolves": f"resolves {what}",
+            "looks": f"looks at {what} (no measurable effect)",
+            "needed": f"needed for {what} (pattern not readable)",
+            "positional": f"positional (−{self.offset})",
+            "mostly positional": f"mostly positional (−{self.offset})",
+        }.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True)
+class Role:
+    """A head with its labels, most telling first; none is an honest answer."""
+
+    layer: int
+    head: int
+    labels: tuple[Label, ...]
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer}H{self.head}"
+
+    @property
+    def words(self) -> str:
+        return "; ".join(label.words for label in self.labels) or "unlabelled"
+
+
+def roles(evidence: Sequence[Evidence], scores: dict[str, Tensor], effect: Interval) -> list[Role]:
+    """The roles of all heads; `effect` is the loss over all words without each, (L, H)."""
+    num_layers, num_heads = effect.mean.shape
+    return [
+        Role(layer, head, labels_of((layer, head), evidence, scores, effect))
+        for layer in range(num_layers)
+        for head in range(num_heads)
+    ]
+
+
+def labels_of(
+    head: tuple[int, int],
+    evidence: Sequence[Evidence],
+    scores: dict[str, Tensor],
+    effect: Interval,
+) -> tuple[Label, ...]:
+    about = [label for one in evidence if (label := relation_label(one, head))]
+    order = {"resolves": 0, "looks": 2, "needed": 3}
+    found = [*about, *pattern_labels(head, scores, effect)]
+    return tuple(sorted(found, key=lambda label: order.get(label.kind, 1)))
+
+
+def relation_label(one: Evidence, head: tuple[int, int]) -> Label | None:
+    """`resolves` needs a look and an effect; either alone is told as what it is."""
+    if one.num_stories < FEWEST:
+        return None
+    looks = (
+        one.score.low[head] > one.best_baseline + MARGIN
+        and one.score.low[head] > one.twin_high
+        and one.score.mean[head] >= MAJORITY
+    )
+    needed = bool(one.there.low[head] > EFFECT) and bool(one.specificity[head] >= SPECIFICITY)
+    kind = {(True, True): "resolves", (True, False): "looks", (False, True): "needed"}
+    found = kind.get((bool(looks), needed))
+    return Label(found, one.relation) if found else None
+
+
+def pattern_labels(
+    head: tuple[int, int], scores: dict[str, Tensor], effect: Interval
+) -> list[Label]:
+    """Labels that need no relation: where it looks by place, by repetition, or not at all."""
+    share = float(scores["positional_without_first"][head])
+    offset = scores["positional_offset_without_first"][head]
+    if share >= MOSTLY_POSITIONAL:
+        kind = "positional" if share >= POSITIONAL else "mostly positional"
+        return [Label(kind, offset=int(offset))]
+    for name in ("induction", "duplicate"):
+        if scores[f"{name}_without_first"][head] >= PATTERN:
+            return [Label(name)]
+    if scores["rests"][head] >= RESTS and effect.high[head] < NO_EFFECT:
+        return [Label("resting")]
+    if scores["entropy"][head] >= BROAD and effect.low[head] > NO_EFFECT:
+        return [Label("broad")]
+    return []
