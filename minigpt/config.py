@@ -18,6 +18,7 @@ def setting(default: Any, description: str, **limits: Any) -> Any:
 
 Text = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
+HeadName = Annotated[str, Field(pattern=r"^L\d{1,4}H\d{1,4}$")]
 Count = Annotated[int, Field(ge=1, le=10**12)]
 
 
@@ -68,6 +69,7 @@ class ModelConfig(Settings):
     dropout: float = setting(0.0, "share of numbers dropped while training", ge=0, lt=1)
     tie_embeddings: bool = setting(True, "one matrix reads tokens and scores them")
     qk_norm: bool = setting(True, "queries and keys all of one length")
+    pruned: list[HeadName] = setting([], "heads taken out, such as [L0H1, L2H3]")
 
     @model_validator(mode="after")
     def check(self) -> "ModelConfig":
@@ -81,7 +83,24 @@ class ModelConfig(Settings):
                 f"embed_dim: {self.head_dim} per head is odd; rotary positions need an even "
                 "number; change embed_dim or num_heads, or use positions learned"
             )
+        self.check_pruned()
         return self
+
+    def check_pruned(self) -> None:
+        known = {
+            f"L{layer}H{head}" for layer in range(self.num_layers) for head in range(self.num_heads)
+        }
+        for name in self.pruned:
+            if name not in known:
+                last = f"L{self.num_layers - 1}H{self.num_heads - 1}"
+                raise ValueError(f"pruned: there is no head {name}; allowed: L0H0 to {last}")
+        for layer in range(self.num_layers):
+            if not self.heads_in(layer):
+                raise ValueError(f"pruned: layer {layer} would have no head; leave it at least one")
+
+    def heads_in(self, layer: int) -> list[int]:
+        """Which heads a layer has: all but the pruned."""
+        return [head for head in range(self.num_heads) if f"L{layer}H{head}" not in self.pruned]
 
     @property
     def head_dim(self) -> int:
@@ -94,13 +113,14 @@ class ModelConfig(Settings):
     def num_parameters(self, vocab_size: int) -> int:
         """Exact, without building the model."""
         width, hidden = self.embed_dim, self.feed_forward_dim
-        attention = 4 * (width * width + self.bias * width) + self.qk_norm * 2 * self.head_dim
+        joined = [len(self.heads_in(layer)) * self.head_dim for layer in range(self.num_layers)]
+        attention = sum(4 * width * dim + self.bias * (3 * dim + width) for dim in joined)
         feed_forward = 2 * width * hidden + self.bias * (hidden + width)
         norm = width + self.bias * width
         embeddings = vocab_size * width * (1 if self.tie_embeddings else 2)
         positions = self.context_length * width if self.positions == "learned" else 0
-        block = attention + feed_forward + 2 * norm
-        return embeddings + positions + self.num_layers * block + norm
+        block = feed_forward + 2 * norm + self.qk_norm * 2 * self.head_dim
+        return embeddings + positions + attention + self.num_layers * block + norm
 
 
 class TrainConfig(Settings):

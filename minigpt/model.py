@@ -48,15 +48,19 @@ class FeedForward(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention, then feed-forward, each added to the stream: (B, T, E) -> (B, T, E)."""
+    """Attention, then feed-forward, each added to the stream: (B, T, E) -> (B, T, E).
 
-    def __init__(self, config: ModelConfig, rotary: Rotary | None) -> None:
+    `heads` are the numbers of its heads: of a layer that was pruned, those that are left.
+    """
+
+    def __init__(self, config: ModelConfig, rotary: Rotary | None, layer: int = 0) -> None:
         super().__init__()
+        self.heads = config.heads_in(layer)
         self.attention_norm = nn.LayerNorm(config.embed_dim, bias=config.bias)
         self.attention = MultiHeadAttention(
             config.embed_dim,
             config.head_dim,
-            config.num_heads,
+            len(self.heads),
             bias=config.bias,
             dropout=config.dropout,
             rotary=rotary,
@@ -85,7 +89,7 @@ class GPT(nn.Module):
             rotary = Rotary(config.head_dim, config.context_length)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
-            TransformerBlock(config, rotary) for _ in range(config.num_layers)
+            TransformerBlock(config, rotary, layer) for layer in range(config.num_layers)
         )
         self.final_norm = nn.LayerNorm(config.embed_dim, bias=config.bias)
         self.head = nn.Linear(config.embed_dim, vocab_size, bias=False)

@@ -8,6 +8,7 @@ config, corpus -> run directory
 
 import contextlib
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,21 @@ from minigpt.optim import build_optimizers, learning_rate
 from minigpt.training_log import TrainingLog
 from minigpt.weights import load_optimizers, load_weights
 
+Observer = Callable[[int, GPT], None]
+
 
 class Trainer:
     """One training run: what it needs, and the story of `run`."""
 
     def __init__(
-        self, config: Config, corpus: Corpus, run_dir: Path, resume_from: Path | None = None
+        self,
+        config: Config,
+        corpus: Corpus,
+        run_dir: Path,
+        resume_from: Path | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
+        self.observers = observers
         self.config, self.corpus, self.run_dir = config, corpus, run_dir
         self.device = choose_device(config.device)
         self.precision, warning = choose_precision(config.precision, self.device)
@@ -73,6 +82,8 @@ class Trainer:
         with Interrupts() as interrupted:
             while not (self.finished() or interrupted):
                 self.train_step()
+                for look in self.observers:
+                    look(self.state.step, self.model)
                 if self.due(self.config.train.eval_interval) or self.finished():
                     self.evaluate()
                 if self.worth_saving():
@@ -255,9 +266,16 @@ class Trainer:
         }
 
 
-def train(config: Config, corpus: Corpus, run_dir: Path, resume: bool = False) -> int:
+def train(
+    config: Config,
+    corpus: Corpus,
+    run_dir: Path,
+    resume: bool = False,
+    observers: Sequence[Observer] = (),
+) -> int:
     """Trains in `run_dir`, from the start or from its last good checkpoint; -> exit code.
 
+    `observers` are called after every step with its number and the model, to look and no more.
     Raises UserError where the folder, the corpus or the settings do not allow it, and where a
     loss is not finite.
     """
@@ -268,7 +286,7 @@ def train(config: Config, corpus: Corpus, run_dir: Path, resume: bool = False) -
             checkpoint_folder, warnings = run_directory.resume(run_dir, config, corpus)
         else:
             run_directory.start(run_dir, config, corpus)
-        trainer = Trainer(config, corpus, run_dir, checkpoint_folder)
+        trainer = Trainer(config, corpus, run_dir, checkpoint_folder, observers)
         for warning in warnings:
             trainer.log.say(f"warning: {warning}")
         exit_code = trainer.run()

@@ -37,7 +37,12 @@ def train(asked: TrainArguments, corpus: "Corpus") -> int:
     from minigpt import run_directory, trainer  # only now: PyTorch takes seconds to import
 
     run_dir = asked.resume or Path(asked.config.run_dir or run_directory.next_name(asked.name))
-    exit_code = trainer.train(asked.config, corpus, run_dir, resume=asked.resume is not None)
+    resume, observers = asked.resume is not None, []
+    if asked.config.data.source == "stories":
+        from minigpt.heads.history import Recorder
+
+        observers.append(Recorder(run_dir, asked.config))
+    exit_code = trainer.train(asked.config, corpus, run_dir, resume, observers)
     print(run_directory.closing_words(run_dir, exit_code))
     return exit_code
 

@@ -26,7 +26,8 @@ from minigpt.errors import UserError
 from minigpt.heads import findings, measure, plots, scores, table, targets, terminal, texts
 from minigpt.heads.arguments import parse, read_head, read_text
 from minigpt.heads.capture import capture_attention, capturing, pad
-from minigpt.heads.inspection import inspect, write_files
+from minigpt.heads.files import write_files
+from minigpt.heads.inspection import inspect
 from minigpt.heads.report import as_json, report
 from minigpt.model import GPT
 from minigpt.tokenizer import Tokenizer

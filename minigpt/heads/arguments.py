@@ -38,6 +38,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--checkpoint", default="best", metavar="best|last|STEP", help="default: best")
     add("--out", metavar="DIR", help="where the pictures go; default: RUN/heads")
     add("--csv", metavar="FILE", help="where the scores go; default: scores.csv in DIR")
+    add("--fast", action="store_true", help="fewer stories, no pictures of what only illustrates")
     add("--json", action="store_true", help="print all scores as JSON and nothing else")
     options = parser.parse_args(arguments)
     options.head = read_head(options.head) if options.head is not None else None

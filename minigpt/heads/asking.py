@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from minigpt.attention import MultiHeadAttention
 from minigpt.generate import device_of, evaluating
-from minigpt.heads.capture import output_sizes, pad, watching
+from minigpt.heads.capture import at_once, in_place, losses_of, output_sizes, pad, watching
 from minigpt.heads.relations import Question, Story
-from minigpt.model import GPT
+from minigpt.model import GPT, TransformerBlock
 
-STORIES_AT_ONCE = 32
 WEIGHTED = "_weighted"
 MEASURES = ("strict", "forced", "mass", "lift")
 ALL = (*MEASURES, *(name + WEIGHTED for name in MEASURES))
@@ -31,26 +30,31 @@ class Answers:
 
     `strict`: 1 if the largest weight is on a right place; `forced`: 1 if a right place has more
     than every wrong one; `mass`: the weight on right places; `lift`: how many times that is what
-    a head would give them that looks at all tokens alike.
+    a head would give them that looks at all tokens alike. `losses` (S, T) are the model's.
     """
 
     questions: list[Question]
     story_of: Tensor  # (N,)
     num_stories: int
     values: dict[str, Tensor]
+    losses: Tensor
 
 
 def ask(model: GPT, stories: Sequence[Story], measures: Sequence[str] = ALL) -> Answers:
     """Puts all questions of all stories to all heads, and keeps some measures of the answers."""
-    questions, story_of, parts = [], [], []
-    for first in range(0, len(stories), STORIES_AT_ONCE):
-        batch = stories[first : first + STORIES_AT_ONCE]
+    questions, story_of, parts, losses = [], [], [], []
+    width = max(len(story.ids) for story in stories)
+    number = at_once(model, width)
+    for first in range(0, len(stories), number):
+        batch = stories[first : first + number]
         here = [(row, q) for row, story in enumerate(batch) for q in story.questions]
         questions += [question for _, question in here]
         story_of += [first + row for row, _ in here]
-        parts.append(answers_of(model, batch, here, measures))
-    values = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-    return Answers(questions, torch.tensor(story_of), len(stories), values)
+        values, lost = answers_of(model, batch, here, measures)
+        parts.append(values)
+        losses.append(F.pad(lost, (0, width - lost.size(1)), value=torch.nan))
+    values = {name: torch.cat([part[name] for part in parts]) for name in measures}
+    return Answers(questions, torch.tensor(story_of), len(stories), values, torch.cat(losses))
 
 
 @torch.no_grad()
@@ -58,28 +62,30 @@ def answers_of(
     model: GPT,
     stories: Sequence[Story],
     asked: Sequence[tuple[int, Question]],
-    measures: Sequence[str] = ALL,
-) -> dict[str, Tensor]:
-    """The answers to (story, question) pairs of one batch: each (N, L, H)."""
-    ids = pad([story.ids for story in stories]).clamp(min=0).to(device_of(model))
+    measures: Sequence[str],
+) -> tuple[dict[str, Tensor], Tensor]:
+    """The answers to (story, question) pairs of one batch, (N, L, H) each, and the losses."""
+    ids = pad([story.ids for story in stories]).to(device_of(model))
     story = torch.tensor([row for row, _ in asked], device=ids.device)
     query = torch.tensor([question.query for _, question in asked], device=ids.device)
     gold = marked(ids.size(1), [question.gold for _, question in asked]).to(ids.device)
     others = marked(ids.size(1), [question.others for _, question in asked]).to(ids.device)
     found: list[dict[str, Tensor]] = []
 
-    def look(_: int, attention: MultiHeadAttention, inputs: Tensor) -> None:
-        rows = attention.attention_weights(inputs).float()[story, :, query]  # (N, H, T)
+    def look(_: int, block: TransformerBlock, inputs: Tensor) -> None:
+        weights = block.attention.attention_weights(inputs).float()
+        rows = in_place(block, weights[story, :, query], model.config.num_heads)  # (N, H, T)
         answers = dict(measured(rows, gold, others, query))
         if any(name.endswith(WEIGHTED) for name in measures):
-            sizes = output_sizes(attention, inputs).float()[story]
+            sizes = in_place(block, output_sizes(block.attention, inputs), rows.size(1))[story]
             weighted = measured(rows * sizes, gold, others, query)
             answers |= {name + WEIGHTED: value for name, value in weighted}
         found.append({name: answers[name] for name in measures})
 
     with evaluating(model), watching(model, look):
-        model(ids)
-    return {name: torch.stack([layer[name] for layer in found], 1).cpu() for name in found[0]}
+        losses = losses_of(model(ids.clamp(min=0)), ids)
+    values = {name: torch.stack([layer[name] for layer in found], 1).cpu() for name in measures}
+    return values, losses.cpu()
 
 
 def marked(length: int, places: Sequence[Sequence[int]]) -> Tensor:

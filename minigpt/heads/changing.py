@@ -13,14 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minigpt.attention import MultiHeadAttention
 from minigpt.generate import device_of, evaluating
-from minigpt.heads.capture import pad
-from minigpt.heads.targets import PADDING
-from minigpt.loss import NOTHING, token_losses
-from minigpt.model import GPT
+from minigpt.heads.capture import at_once, in_place, losses_of, pad
+from minigpt.model import GPT, TransformerBlock
 
-TEXTS_AT_ONCE = 32
 Head = tuple[int, int]  # layer, place
 Change = Callable[[int, Tensor], Tensor | None]
 
@@ -33,18 +29,21 @@ def changing(model: GPT, change: Change) -> Iterator[None]:
     """
     handles = []
 
-    def watch(layer: int, attention: MultiHeadAttention) -> None:
+    def watch(layer: int, block: TransformerBlock) -> None:
         def before(_: Any, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
-            joined = arguments[0]
-            changed = change(layer, joined.unflatten(-1, (attention.num_heads, -1)))
-            return None if changed is None else (changed.flatten(-2).to(joined.dtype),)
+            outputs = arguments[0].unflatten(-1, (len(block.heads), -1)).transpose(1, 2)
+            outputs = in_place(block, outputs, model.config.num_heads).transpose(1, 2)
+            changed = change(layer, outputs)
+            if changed is None:
+                return None
+            return (changed[:, :, block.heads].flatten(-2).to(arguments[0].dtype),)
 
-        handles.append(attention.out_proj.register_forward_pre_hook(before))
+        handles.append(block.attention.out_proj.register_forward_pre_hook(before))
 
     try:
         for layer, block in enumerate(model.blocks):
-            assert isinstance(block.attention, MultiHeadAttention)
-            watch(layer, block.attention)
+            assert isinstance(block, TransformerBlock)
+            watch(layer, block)
         yield
     finally:
         for handle in handles:
@@ -85,8 +84,9 @@ def importance(model: GPT, texts: Sequence[Sequence[int]]) -> Tensor:
     """
     config = model.config
     total = torch.zeros(config.num_layers, config.num_heads)
-    for first in range(0, len(texts), TEXTS_AT_ONCE):
-        ids = pad(texts[first : first + TEXTS_AT_ONCE]).to(device_of(model))
+    number = at_once(model, max(map(len, texts)))
+    for first in range(0, len(texts), number):
+        ids = pad(texts[first : first + number]).to(device_of(model))
         dials = torch.ones(config.num_layers, len(ids), config.num_heads, device=ids.device)
         with torch.enable_grad():
             (slopes,) = torch.autograd.grad(loss_with(model, ids, dials.requires_grad_()), dials)
@@ -101,6 +101,5 @@ def loss_with(model: GPT, ids: Tensor, dials: Tensor) -> Tensor:
         return outputs * dials[layer, :, None, :, None]
 
     with evaluating(model), changing(model, turn):
-        logits = model(ids.clamp(min=0))[:, :-1].float()
-    due = ids[:, 1:].masked_fill(ids[:, 1:] == PADDING, NOTHING)
-    return (token_losses(logits, due).sum(1) / (due != NOTHING).sum(1)).sum()
+        logits = model(ids.clamp(min=0))
+    return losses_of(logits, ids).nanmean(1).sum()

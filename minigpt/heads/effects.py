@@ -8,21 +8,22 @@ losses are compared. Source of the idea: Wang et al. 2022, "Interpretability in 
 model, stories -> losses (S, T) with and without each head
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from minigpt.generate import device_of, evaluating
-from minigpt.heads.capture import pad
+from minigpt.heads.capture import at_once, losses_of, pad
 from minigpt.heads.changing import Head, head_outputs, replacing
+from minigpt.heads.intervals import Interval, intervals
 from minigpt.heads.relations import Story
-from minigpt.heads.targets import PADDING
-from minigpt.loss import NOTHING, token_losses
 from minigpt.model import GPT
 
-STORIES_AT_ONCE = 64
+Progress = Callable[[Sequence[Head]], Iterable[Head]]
+Stand = Callable[[Sequence[Story], Head], Tensor]  # what a head puts out instead
 Key = tuple[str, str]  # the slot of a word and of the one after it
 
 
@@ -56,8 +57,7 @@ def keys(story: Story) -> list[Key]:
 def mean_outputs(model: GPT, stories: Sequence[Story]) -> Means:
     sums: dict[Key, Tensor] = {}
     counts: dict[Key, int] = {}
-    for first in range(0, len(stories), STORIES_AT_ONCE):
-        batch = stories[first : first + STORIES_AT_ONCE]
+    for batch in batches(model, stories):
         outputs = head_outputs(model, pad([story.ids for story in batch]))
         outputs = outputs.permute(1, 2, 0, 3, 4)  # (B, T, L, H, D)
         for row, story in enumerate(batch):
@@ -68,7 +68,10 @@ def mean_outputs(model: GPT, stories: Sequence[Story]) -> Means:
     return Means({key: total / counts[key] for key, total in sums.items()}, overall)
 
 
-Stand = Callable[[Sequence[Story], Head], Tensor]  # what a head puts out instead
+def batches(model: GPT, stories: Sequence[Story]) -> Iterator[Sequence[Story]]:
+    number = at_once(model, max(len(story.ids) for story in stories))
+    for first in range(0, len(stories), number):
+        yield stories[first : first + number]
 
 
 @torch.no_grad()
@@ -80,16 +83,37 @@ def losses(
     The heads `without` put out what `stand` says.
     """
     width = max(len(story.ids) for story in stories)
-    found = torch.full((len(stories), width), torch.nan)
-    for first in range(0, len(stories), STORIES_AT_ONCE):
-        batch = stories[first : first + STORIES_AT_ONCE]
+    parts = []
+    for batch in batches(model, stories):
         ids = pad([story.ids for story in batch]).to(device_of(model))
         replacements: Mapping[Head, Tensor] = {
             head: stand(batch, head).to(ids.device) for head in without if stand is not None
         }
         with evaluating(model), replacing(model, replacements):
-            logits = model(ids.clamp(min=0))[:, :-1].float()
-        due = ids[:, 1:].masked_fill(ids[:, 1:] == PADDING, NOTHING)
-        loss = token_losses(logits, due).masked_fill(due == NOTHING, torch.nan)
-        found[first : first + len(batch), 1 : ids.size(1)] = loss.cpu()
-    return found
+            loss = losses_of(model(ids.clamp(min=0)), ids).cpu()
+        parts.append(F.pad(loss, (0, width - ids.size(1)), value=torch.nan))
+    return torch.cat(parts)
+
+
+def over_all_words(base: Tensor, without: Tensor) -> Interval:
+    """More loss over all words without each head: (S, T), (L, H, S, T) -> (L, H)."""
+    more = (without - base).nan_to_num(0).sum(-1)  # (L, H, S)
+    return intervals(more.permute(2, 0, 1), (~base.isnan()).sum(-1)[:, None, None])
+
+
+def without_each(
+    model: GPT, stories: Sequence[Story], stand: Stand, progress: Progress = iter
+) -> Tensor:
+    """The losses without each head in turn: (L, H, S, T), NaN for those that were pruned."""
+    found = {head: losses(model, stories, [head], stand) for head in progress(heads_of(model))}
+    shape = model.config.num_layers, model.config.num_heads
+    all_losses = torch.full((*shape, *next(iter(found.values())).shape), torch.nan)
+    for head, lost in found.items():
+        all_losses[head] = lost
+    return all_losses
+
+
+def heads_of(model: GPT) -> list[Head]:
+    """All heads that were not pruned, by layer and place."""
+    config = model.config
+    return [(layer, head) for layer in range(config.num_layers) for head in config.heads_in(layer)]

@@ -43,8 +43,8 @@ class Evidence:
 
     @property
     def specificity(self) -> Tensor:
-        """How many times more a head is needed there than elsewhere; infinite if not elsewhere."""
-        return self.there.mean.clamp(min=0) / self.elsewhere.clamp(min=1e-9)
+        """How many times more a head is needed there than elsewhere."""
+        return self.there.mean / self.elsewhere.clamp(min=1e-9)
 
 
 def halves(num_stories: int) -> Tensor:

@@ -89,12 +89,13 @@ class Finding:
 
 
 def describe(measurement: Measurement) -> list[Finding]:
-    """A finding for each head, by layer and head."""
+    """A finding for each head by layer and place, but for those that were pruned."""
     num_layers, num_heads = measurement.shape
     return [
         describe_head(measurement, layer, head)
         for layer in range(num_layers)
         for head in range(num_heads)
+        if (layer, head) not in measurement.pruned
     ]
 
 

@@ -19,10 +19,9 @@ from torch import Tensor
 from minigpt import storage
 from minigpt.config import Config
 from minigpt.heads import scores
-from minigpt.heads.asking import ask
+from minigpt.heads.asking import Answers, ask
 from minigpt.heads.baselines import baselines, best_offset
 from minigpt.heads.capture import capture_attention, pad
-from minigpt.heads.effects import losses
 from minigpt.heads.evidence import SCORE, by_story, targets
 from minigpt.heads.intervals import intervals
 from minigpt.heads.relations import Story, stories
@@ -98,17 +97,16 @@ def read_history(path: Path) -> list[Record]:
 
 def snapshot(model: GPT, stories: Sequence[Story], step: int) -> Record:
     """Everything that is recorded at a step, as plain numbers."""
-    loss = losses(model, stories)
+    answers = ask(model, stories, measures=(SCORE,))
     return {
         "step": step,
-        "relations": relation_scores(model, stories, loss),
-        "slots": slot_losses(stories, loss),
+        "relations": relation_scores(answers, stories),
+        "slots": slot_losses(stories, answers.losses),
         "generic": generic_scores(model, stories),
     }
 
 
-def relation_scores(model: GPT, stories: Sequence[Story], loss: Tensor) -> dict[str, Any]:
-    answers = ask(model, stories, measures=(SCORE,))
+def relation_scores(answers: Answers, stories: Sequence[Story]) -> dict[str, Any]:
     names = sorted({question.relation for question in answers.questions})
     relation = torch.tensor([names.index(question.relation) for question in answers.questions])
     found = intervals(*by_story(answers, relation, len(names)), share=True)
@@ -117,10 +115,15 @@ def relation_scores(model: GPT, stories: Sequence[Story], loss: Tensor) -> dict[
             "score": rounded(found.mean[at]),
             "low": rounded(found.low[at]),
             "baseline": round(baseline(answers.questions, name), 4),
-            "loss": round(float(loss[targets(stories, name, loss)].mean()), 4),
+            "loss": mean_or_none(answers.losses[targets(stories, name, answers.losses)]),
         }
         for at, name in enumerate(names)
     }
+
+
+def mean_or_none(values: Tensor) -> float | None:
+    """None where no word depends on a relation."""
+    return round(float(values.mean()), 4) if len(values) else None
 
 
 def baseline(questions: Sequence[Any], relation: str) -> float:

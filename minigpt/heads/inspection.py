@@ -1,29 +1,39 @@
-"""A whole look at a model's heads: measured, put into words, drawn.
+"""A whole look at a model's heads: measured, judged where the text tells what is right.
 
-run, text -> Inspection -> files
+run, text -> Inspection
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from tqdm import tqdm
 
-from minigpt import storage
 from minigpt.checkpoint import Run
 from minigpt.errors import CONFIG, UserError
-from minigpt.heads import table
 from minigpt.heads.capture import capture_attention
+from minigpt.heads.changing import importance
+from minigpt.heads.effects import losses, mean_outputs, over_all_words, without_each
 from minigpt.heads.findings import Finding, describe, most_interesting
+from minigpt.heads.history import Record, history_path, read_history
+from minigpt.heads.judging import Judgement, judge
 from minigpt.heads.measure import Measurement, measure
+from minigpt.heads.relations import Story, stories
+from minigpt.heads.role_lines import telling
 from minigpt.heads.texts import Texts, given_text, own_texts
+
+NUM_STORIES, FEW_STORIES = 512, 192  # to judge on
+FEWEST_TEXTS = 4  # half of them give the means that stand for a head
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What there is to say of a run's heads; `weights` (L, H, T, T) are of the text shown."""
+    """What there is to say of a run's heads; `weights` (L, H, T, T) are of the text shown.
+
+    `judgement` and `history` are there for runs on stories; `effect` (L, H), the loss without each
+    head, and `importance` for all runs that were looked at on texts of their own.
+    """
 
     run: Run
     texts: Texts
@@ -31,6 +41,10 @@ class Inspection:
     findings: list[Finding]
     chosen: Finding  # of the head to show
     weights: Tensor
+    judgement: Judgement | None = None
+    history: list[Record] | None = None
+    effect: Tensor | None = None
+    importance: Tensor | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -46,15 +60,56 @@ class Inspection:
         return f"{self.run.run_dir}, step {self.run.step:,}"
 
 
-def inspect(run: Run, text: str | None = None, head: tuple[int, int] | None = None) -> Inspection:
-    """Looks at all heads on a text, or on the run's own texts; raises UserError."""
+def inspect(
+    run: Run, text: str | None = None, head: tuple[int, int] | None = None, fast: bool = False
+) -> Inspection:
+    """Looks at all heads on a text, or on the run's own texts; raises UserError.
+
+    `fast` asks fewer stories and leaves out what only illustrates.
+    """
     require_head(run, head)
     texts = own_texts(run, bar("writing texts")) if text is None else given_text(run, text)
     measurement = measure(run.model, texts.ids, progress=bar("looking at heads"))
     findings = describe(measurement)
-    chosen = next((f for f in findings if (f.layer, f.head) == head), most_interesting(findings))
+    judgement, more = None, {}
+    if text is None and texts.are_stories:
+        judgement = judge_on_stories(run, measurement, fast)
+        more = {"effect": judgement.effect.mean, "importance": judgement.importance}
+    elif text is None and len(texts.ids) >= FEWEST_TEXTS:
+        more = {"effect": effect_on(run, texts), "importance": importance(run.model, texts.ids)}
+    chosen = choose(findings, judgement, head)
     weights = capture_attention(run.model, texts.shown)[:, 0].cpu()
-    return Inspection(run, texts, measurement, findings, chosen, weights)
+    history = read_history(history_path(run.run_dir)) if judgement else None
+    return Inspection(
+        run, texts, measurement, findings, chosen, weights, judgement, history, **more
+    )
+
+
+def judge_on_stories(run: Run, measurement: Measurement, fast: bool) -> Judgement:
+    seed, length = run.config.seed, run.config.model.context_length
+    asked = stories("val", seed, FEW_STORIES if fast else NUM_STORIES, length)
+    progress = bar("switching heads off")
+    return judge(run.model, asked, measurement, seed=seed, fast=fast, progress=progress)
+
+
+def effect_on(run: Run, texts: Texts) -> Tensor:
+    """How much more loss a token has without each head, replaced by its mean: (L, H)."""
+    told = [Story([], ids, ["token"] * len(ids), []) for ids in texts.ids if len(ids) > 1]
+    means = mean_outputs(run.model, told[::2])
+    base = losses(run.model, told[1::2])
+    without = without_each(run.model, told[1::2], means.overall_of, bar("switching heads off"))
+    return over_all_words(base, without).mean
+
+
+def choose(
+    findings: list[Finding], judgement: Judgement | None, head: tuple[int, int] | None
+) -> Finding:
+    """The head to show: the one asked for, or the one that there is most to say of."""
+    if head is None and judgement is not None:
+        role = min(judgement.roles, key=telling)
+        head = (role.layer, role.head) if role.labels else None
+    asked = (finding for finding in findings if (finding.layer, finding.head) == head)
+    return next(asked, most_interesting(findings))
 
 
 def require_head(run: Run, head: tuple[int, int] | None) -> None:
@@ -67,29 +122,3 @@ def require_head(run: Run, head: tuple[int, int] | None) -> None:
 def bar(name: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
     """Wraps work in a bar, which is seen on a terminal and when it takes long."""
     return lambda work: tqdm(work, name, delay=2, disable=None, leave=False)
-
-
-# ------------------------------------------------------------------------------ files
-
-
-def write_files(inspection: Inspection, folder: Path, scores: Path | None = None) -> list[Path]:
-    """The scores as CSV, all heads and the chosen one as pictures; returns where they are."""
-    from minigpt.heads.plots import grid_picture, head_picture  # matplotlib takes a second
-
-    look, chosen = inspection, inspection.chosen
-    alone = len(look.texts.ids) == 1
-    shown = "picture and scores" if alone else "picture: one that repeats much, scores: all"
-    subtitle = f"{look.run_and_step}; {shown} of {look.texts.origin}"
-    title = f"{chosen.name} {chosen.words}"
-    files = {
-        scores or folder / "scores.csv": table.to_csv(look.measurement, look.findings).encode(),
-        folder / "attention.png": grid_picture(
-            look.weights, look.labels, look.findings, f"{subtitle}; rows look at columns"
-        ).png(),
-        folder / f"attention_{chosen.name}.png": head_picture(
-            look.chosen_weights, look.labels, title, subtitle
-        ).png(),
-    }
-    for path, data in files.items():
-        storage.write_bytes(path, data)
-    return list(files)

@@ -40,7 +40,7 @@ def intervals(sums: Tensor, counts: Tensor, *, share: bool = False, seed: int = 
     error = deviation.square().nanmean(0).sqrt()
     if share:
         error = torch.maximum(error, 1 / (counts > 0).sum(0))
-    steps = (deviation.abs() / error.clamp(min=1e-12)).nan_to_num(0).flatten(1).amax(1)
+    steps = (deviation.abs() / error.clamp(min=1e-12)).nan_to_num(0).reshape(NUM_DRAWS, -1).amax(1)
     reach = error * steps.quantile(CERTAINTY)
     low, high = mean - reach, mean + reach
     return Interval(mean, low.clamp(0, 1), high.clamp(0, 1)) if share else Interval(mean, low, high)

@@ -3,39 +3,51 @@
 model, stories -> Judgement
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from minigpt.generate import device_of
-from minigpt.heads import effects, evidence
 from minigpt.heads.asking import Answers, ask
 from minigpt.heads.changing import Head, importance
-from minigpt.heads.effects import Stand, losses, mean_outputs
-from minigpt.heads.evidence import Evidence, halves, weigh
+from minigpt.heads.effects import (
+    Progress,
+    Stand,
+    heads_of,
+    losses,
+    mean_outputs,
+    over_all_words,
+    without_each,
+)
+from minigpt.heads.evidence import Evidence, halves, targets, weigh
 from minigpt.heads.intervals import Interval, intervals
 from minigpt.heads.measure import Measurement
 from minigpt.heads.relations import Story
-from minigpt.heads.roles import Role, roles
+from minigpt.heads.roles import Role, looks, matters, roles
 from minigpt.heads.swap import Swap, swap
 from minigpt.model import GPT
-
-Progress = Callable[[Sequence[Head]], Iterable[Head]]
-ABOUT_A_RELATION = ("resolves", "looks", "needed")
 
 
 @dataclass(frozen=True)
 class Together:
-    """More loss there without all `heads` of one role, and with only the best head of its layer.
+    """More loss without all `heads` that look for the same, there and elsewhere; and there with
+    only the best head of its layer.
 
     Heads may stand in for one another, so without one of them the loss says too little.
     """
 
     heads: tuple[Head, ...]
-    without_all: float
+    there: Interval
+    elsewhere: float
     only_best: float
+
+    @property
+    def resolve(self) -> bool:
+        """Whether they do together what the rule asks of one head."""
+        low, there = float(self.there.low), float(self.there.mean)
+        return len(self.heads) > 1 and matters(low, there, self.elsewhere)
 
 
 @dataclass(frozen=True)
@@ -71,26 +83,27 @@ def judge(
     told = [story for story, b in zip(stories, in_b, strict=True) if b]
     means = mean_outputs(model, [story for story, b in zip(stories, in_b, strict=True) if not b])
     answers = ask(model, stories)
-    base = losses(model, told)
+    longest = max(len(story.ids) for story in told)
+    base = answers.losses[halves(len(stories)), :longest]
     without = without_each(model, told, means.of, progress)
     found = weigh(answers, ask(untrained_twin(model, seed), stories), told, base, without)
     effect = over_all_words(base, without)
     nothing = torch.full_like(effect.mean, torch.nan)
-    heads = [] if fast else list(resolving(found))
+    looked_for = [] if fast else [one for one in found if looking(model, one)]
     return Judgement(
         list(stories),
         answers,
         found,
-        roles(found, measurement.scores, effect),
+        roles(heads_of(model), found, measurement.scores, effect),
         effect,
         nothing if fast else mean_effect(model, told, means.overall_of, base),
         nothing if fast else mean_effect(model, told, means.zero_of, base),
         importance(model, [story.ids for story in told[:64]]),
-        {name: together(model, told, named, means.of, base, one) for name, named, one in heads},
+        {one.relation: together(model, told, one, means.of, base) for one in looked_for},
         {
             one.relation: test
-            for one in found
-            if not fast and (test := swap(model, told, one.relation, one.best))
+            for one in looked_for
+            if (test := swap(model, told, one.relation, one.best))
         },
     )
 
@@ -102,29 +115,6 @@ def untrained_twin(model: GPT, seed: int) -> GPT:
         return GPT(model.config, model.vocab_size).to(device_of(model)).eval()
 
 
-def heads_of(model: GPT) -> list[Head]:
-    return [
-        (layer, head)
-        for layer in range(model.config.num_layers)
-        for head in range(model.config.num_heads)
-    ]
-
-
-def without_each(
-    model: GPT, stories: Sequence[Story], stand: Stand, progress: Progress = iter
-) -> Tensor:
-    """The losses without each head in turn: (L, H, S, T)."""
-    heads = heads_of(model)
-    found = [losses(model, stories, [head], stand) for head in progress(heads)]
-    shape = model.config.num_layers, model.config.num_heads
-    return torch.stack(found).unflatten(0, shape)
-
-
-def over_all_words(base: Tensor, without: Tensor) -> Interval:
-    more = (without - base).nan_to_num(0).sum(-1)  # (L, H, S)
-    return intervals(more.permute(2, 0, 1), (~base.isnan()).sum(-1)[:, None, None])
-
-
 def mean_effect(model: GPT, stories: Sequence[Story], stand: Stand, base: Tensor) -> Tensor:
     return (without_each(model, stories, stand) - base).nanmean((-2, -1))
 
@@ -132,29 +122,20 @@ def mean_effect(model: GPT, stories: Sequence[Story], stand: Stand, base: Tensor
 # ------------------------------------------------------------------------------ heads together
 
 
-def resolving(found: Sequence[Evidence]) -> Iterable[tuple[str, tuple[Head, ...], Evidence]]:
-    """For each relation the heads that look at its right places, and are more than one."""
-    for one in found:
-        good = one.score.low > one.best_baseline
-        heads = tuple((int(layer), int(head)) for layer, head in good.nonzero().tolist())
-        if heads:
-            yield one.relation, heads, one
+def looking(model: GPT, one: Evidence) -> tuple[Head, ...]:
+    """The heads that find the right places of a relation."""
+    return tuple(head for head in heads_of(model) if looks(one, head))
 
 
 def together(
-    model: GPT,
-    stories: Sequence[Story],
-    heads: tuple[Head, ...],
-    stand: Stand,
-    base: Tensor,
-    one: Evidence,
+    model: GPT, stories: Sequence[Story], one: Evidence, stand: Stand, base: Tensor
 ) -> Together:
-    layer, best = one.best
+    """Without all heads that look for the same, and with only the best head of its layer."""
+    heads, (layer, best) = looking(model, one), one.best
     others = [(layer, head) for head in range(model.config.num_heads) if head != best]
-    marks = evidence.targets(stories, one.relation, base)
-
-    def more(gone: Sequence[Head]) -> float:
-        lost = (effects.losses(model, stories, gone, stand) - base)[marks]
-        return float(lost.mean())
-
-    return Together(heads, more(heads), more(others))
+    marks = targets(stories, one.relation, base)
+    more = losses(model, stories, heads, stand) - base
+    without_others = losses(model, stories, others, stand) - base
+    there = intervals((more * marks).nan_to_num(0).sum(-1), marks.sum(-1))
+    elsewhere = more[~marks].nanmean()
+    return Together(heads, there, float(elsewhere), float(without_others[marks].mean()))

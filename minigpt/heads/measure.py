@@ -12,7 +12,7 @@ from torch import Tensor
 
 from minigpt.generate import device_of
 from minigpt.heads import scores
-from minigpt.heads.capture import capture_attention, pad
+from minigpt.heads.capture import at_once, capture_attention, pad
 from minigpt.heads.scores import Score
 from minigpt.model import GPT
 
@@ -39,7 +39,6 @@ SCORES_ON_RANDOM = {"induction_random": scores.induction}
 WITHOUT_FIRST = "_without_first"
 
 NUM_RANDOM, LONGEST_RANDOM = 32, 32
-NUMBERS_AT_ONCE = 2**24  # weights or logits in memory, so that a large model fits too
 
 Batch = list[Sequence[int]]
 Work = tuple[dict[str, Score], Batch]
@@ -59,6 +58,7 @@ class Measurement:
     asked: dict[str, int]
     num_texts: int
     num_tokens: int
+    pruned: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -139,7 +139,14 @@ def measure(
         even.ask(questions, even_weights(ids), ids)
     baseline = {name: mean.item() for name, mean in even.means().items()}
     num_tokens = sum(map(len, texts))
-    return Measurement(real.means(), baseline, real.asked(), len(texts), num_tokens)
+    layers, all_heads = range(model.config.num_layers), range(model.config.num_heads)
+    pruned = frozenset(
+        (layer, head)
+        for layer in layers
+        for head in all_heads
+        if head not in model.config.heads_in(layer)
+    )
+    return Measurement(real.means(), baseline, real.asked(), len(texts), num_tokens, pruned)
 
 
 def plan(model: GPT, texts: Sequence[Sequence[int]], seed: int) -> list[Work]:
@@ -150,13 +157,10 @@ def plan(model: GPT, texts: Sequence[Sequence[int]], seed: int) -> list[Work]:
 
 
 def batches(model: GPT, texts: Sequence[Sequence[int]]) -> Iterator[Batch]:
-    """As many texts at once as fit the memory set aside for weights and logits."""
-    config = model.config
-    longest = max(map(len, texts), default=1)
-    weights = config.num_layers * config.num_heads * longest**2
-    at_once = max(1, NUMBERS_AT_ONCE // max(weights, model.vocab_size * longest))
-    for start in range(0, len(texts), at_once):
-        yield list(texts[start : start + at_once])
+    """As many texts at once as fit."""
+    number = at_once(model, max(map(len, texts), default=1))
+    for start in range(0, len(texts), number):
+        yield list(texts[start : start + number])
 
 
 def even_weights(ids: Tensor) -> Tensor:

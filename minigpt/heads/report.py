@@ -13,6 +13,8 @@ from typing import TextIO
 from minigpt.heads import table
 from minigpt.heads.findings import best_first
 from minigpt.heads.inspection import Inspection
+from minigpt.heads.role_files import to_json
+from minigpt.heads.role_lines import role_lines
 from minigpt.heads.terminal import choose_style, printable, shaded_matrix
 
 WIDTH = 100  # columns, where there is no terminal to ask
@@ -31,14 +33,30 @@ def report(inspection: Inspection, files: Sequence[Path], stream: TextIO) -> str
 
 
 def opening(inspection: Inspection) -> list[str]:
-    """What was looked at, the table of scores, and the head to show."""
+    """What was looked at, what the heads do, and the head to show."""
     measurement, chosen = inspection.measurement, inspection.chosen
     seen = f"{len(inspection.findings)} heads, seen on {inspection.texts.origin}"
     lines = [f"{inspection.run_and_step}: {seen} ({measurement.num_tokens:,} tokens)"]
     if inspection.texts.note:
         lines.append(f"note: {inspection.texts.note}")
-    lines += ["", *table.table(measurement, inspection.findings), *table.KEY]
+    lines += ["", *(scores(inspection) if inspection.judgement is None else roles(inspection))]
     return [*lines, "", f"{chosen.name} {chosen.words}. Rows look at columns:", ""]
+
+
+def scores(inspection: Inspection) -> list[str]:
+    """The generic scores of all heads as a table."""
+    lines = table.table(inspection.measurement, inspection.findings, inspection.effect)
+    return [*lines, *table.KEY, *([] if inspection.effect is None else [table.KEY_WITHOUT])]
+
+
+def roles(inspection: Inspection) -> list[str]:
+    """What each head does, with the evidence."""
+    assert inspection.judgement is not None
+    judgement = inspection.judgement
+    number = len(judgement.stories)
+    half = f"judged on {number} stories: half of them chose, the other half tells"
+    lines = role_lines(judgement, inspection.measurement, inspection.history or [])
+    return [f"{half}. Shares of right looks, intervals of 95 % for all heads at once.", "", *lines]
 
 
 def closing(inspection: Inspection, files: Sequence[Path]) -> list[str]:
@@ -77,4 +95,6 @@ def as_json(inspection: Inspection, files: Sequence[Path]) -> str:
         "files": [str(path) for path in files],
     }
     content |= table.to_json(inspection.measurement, inspection.findings)
+    if inspection.judgement is not None:
+        content["judgement"] = to_json(inspection.judgement, inspection.history or [])
     return json.dumps(content, indent=2, allow_nan=False)

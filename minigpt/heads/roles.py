@@ -61,14 +61,14 @@ class Role:
         return "; ".join(label.words for label in self.labels) or "unlabelled"
 
 
-def roles(evidence: Sequence[Evidence], scores: dict[str, Tensor], effect: Interval) -> list[Role]:
-    """The roles of all heads; `effect` is the loss over all words without each, (L, H)."""
-    num_layers, num_heads = effect.mean.shape
-    return [
-        Role(layer, head, labels_of((layer, head), evidence, scores, effect))
-        for layer in range(num_layers)
-        for head in range(num_heads)
-    ]
+def roles(
+    heads: Sequence[tuple[int, int]],
+    evidence: Sequence[Evidence],
+    scores: dict[str, Tensor],
+    effect: Interval,
+) -> list[Role]:
+    """The roles of these heads; `effect` is the loss over all words without each, (L, H)."""
+    return [Role(*head, labels_of(head, evidence, scores, effect)) for head in heads]
 
 
 def labels_of(
@@ -85,17 +85,24 @@ def labels_of(
 
 def relation_label(one: Evidence, head: tuple[int, int]) -> Label | None:
     """`resolves` needs a look and an effect; either alone is told as what it is."""
-    if one.num_stories < FEWEST:
-        return None
-    looks = (
-        one.score.low[head] > one.best_baseline + MARGIN
-        and one.score.low[head] > one.twin_high
-        and one.score.mean[head] >= MAJORITY
+    needed = one.num_stories >= FEWEST and matters(
+        float(one.there.low[head]), float(one.there.mean[head]), float(one.elsewhere[head])
     )
-    needed = bool(one.there.low[head] > EFFECT) and bool(one.specificity[head] >= SPECIFICITY)
-    kind = {(True, True): "resolves", (True, False): "looks", (False, True): "needed"}
-    found = kind.get((bool(looks), needed))
+    kinds = {(True, True): "resolves", (True, False): "looks", (False, True): "needed"}
+    found = kinds.get((looks(one, head), needed))
     return Label(found, one.relation) if found else None
+
+
+def looks(one: Evidence, head: tuple[int, int]) -> bool:
+    """Whether a head finds the right places better than chance, place or luck explain."""
+    low, mean = float(one.score.low[head]), float(one.score.mean[head])
+    better = low > one.best_baseline + MARGIN and low > one.twin_high
+    return one.num_stories >= FEWEST and better and mean >= MAJORITY
+
+
+def matters(low: float, there: float, elsewhere: float) -> bool:
+    """Whether the words that depend on a relation, and hardly others, are lost without a head."""
+    return low > EFFECT and there >= SPECIFICITY * elsewhere
 
 
 def pattern_labels(

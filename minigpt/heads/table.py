@@ -6,8 +6,10 @@ Measurement, findings -> text
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from minigpt.heads.findings import Finding, best_first
 from minigpt.heads.measure import Measurement
@@ -27,15 +29,24 @@ KEY = [
     "Shares of attention on: the previous token, itself, the first token, the same token before,",
     "what followed that (induction), the same in random text; entropy, 1: even; dist, tokens back.",
 ]
+KEY_WITHOUT = "without: how much more loss a token has without the head, in nats."
 
 
-def table(measurement: Measurement, findings: Sequence[Finding]) -> list[str]:
-    """One line for each head, the best described first; at the end that of an even head."""
-    rows = [["head", *COLUMNS.values(), "looks mostly at"]]
+def table(
+    measurement: Measurement, findings: Sequence[Finding], effect: Tensor | None = None
+) -> list[str]:
+    """One line for each head, the best described first; at the end that of an even head.
+
+    `effect` (L, H) is how much more loss a token has without each head.
+    """
+    without = [] if effect is None else ["without"]
+    rows = [["head", *COLUMNS.values(), *without, "looks mostly at"]]
     for finding in best_first(findings):
         values = values_of(measurement, finding)
-        rows.append([finding.name, *cells(values), finding.in_short])
-    rows.append(["even", *cells(measurement.even), "all it can see alike, to compare"])
+        lost = [] if effect is None else [f"{effect[finding.layer, finding.head]:+.3f}"]
+        rows.append([finding.name, *cells(values), *lost, finding.in_short])
+    even = cells(measurement.even) + ["" for _ in without]
+    rows.append(["even", *even, "all it can see alike, to compare"])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:-1]), words])
@@ -60,14 +71,21 @@ def values_of(measurement: Measurement, finding: Finding) -> dict[str, float]:
 # ------------------------------------------------------------------------------ for programs
 
 
-def to_csv(measurement: Measurement, findings: Sequence[Finding]) -> str:
-    """A line for each head, one named `even` and one `asked`; empty where a score is unknown."""
+def to_csv(
+    measurement: Measurement, findings: Sequence[Finding], more: Mapping[str, Tensor] | None = None
+) -> str:
+    """A line for each head, one named `even` and one `asked`; empty where a score is unknown.
+
+    `more` are further columns, (L, H) each.
+    """
+    more = more or {}
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["head", "layer", "index", "finding", *measurement.scores])
+    writer.writerow(["head", "layer", "index", "finding", *measurement.scores, *more])
     for f in findings:
-        numbers = map(csv_number, values_of(measurement, f).values())
-        writer.writerow([f.name, f.layer, f.head, f.words, *numbers])
+        values = [*values_of(measurement, f).values()]
+        values += [float(column[f.layer, f.head]) for column in more.values()]
+        writer.writerow([f.name, f.layer, f.head, f.words, *map(csv_number, values)])
     numbers = map(csv_number, (measurement.even[name] for name in measurement.scores))
     writer.writerow(["even", "", "", "", *numbers])
     writer.writerow(["asked", "", "", "", *map(measurement.asked.get, measurement.scores)])

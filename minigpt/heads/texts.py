@@ -29,6 +29,7 @@ class Texts:
     ids: list[list[int]]
     origin: str
     note: str = ""
+    are_stories: bool = False  # with words whose relations are known
 
     @property
     def shown(self) -> list[int]:
@@ -72,7 +73,8 @@ def validation_texts(run: Run) -> Texts:
     length = run.config.model.context_length
     if run.config.data.source == "stories":
         stories = validation_stories(run)
-        return Texts([story[:length] for story in stories], f"{NUM_TEXTS} validation stories")
+        told = [story[:length] for story in stories]
+        return Texts(told, f"{NUM_TEXTS} validation stories", are_stories=True)
     from minigpt.text import open_text
 
     corpus = open_text(run.config)

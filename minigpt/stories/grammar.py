@@ -9,7 +9,7 @@ a teller, who says words -> a story
 
 from minigpt.stories.binding import heard_name, say_name
 from minigpt.stories.chances import even, likely, new_names, partners
-from minigpt.stories.sentences import sentence
+from minigpt.stories.sentences import present, sentence, who_is_who
 from minigpt.stories.words import words
 from minigpt.stories.world import POSSESSIVES, Mix, Person, Teller, Thing, Weights, World
 
@@ -92,7 +92,10 @@ def add_person(t: Teller, world: World, name: str) -> None:
 def belongings(t: Teller, world: World, person: Person) -> None:
     """What a person has: one thing, or two when nobody else is there."""
     given, paints = world.mix.given, world.mix.paints
-    if t.choose("pattern", likely({person.name: 1 - given, "The": given})) == "The":
+    begin = likely({person.name: 1 - given, "The": given})
+    while (word := t.choose("pattern", begin | who_is_who(world))) not in begin:
+        present(t, world, word)
+    if word == "The":
         add_given(t, world, person)
     else:
         heard_name(t, person)

@@ -71,6 +71,25 @@ def starts(world: World, ending: float) -> Weights:
     return weights
 
 
+def who_is_who(world: World) -> Weights:
+    """How a sentence may begin that only tells who someone is."""
+    pronouns = [*world.meant(PRONOUNS), *world.meant(POSSESSIVES)]
+    return dict.fromkeys(pronouns, world.mix.who / 4) | {"Everyone": world.mix.who / 8}
+
+
+def present(t: Teller, world: World, word: str) -> None:
+    """She says, "I am Lily Reed." Her name is Lily Reed. Everyone knows Lily Reed."""
+    if word == "Everyone":
+        everyone(t, world)
+        return
+    possessive = word in POSSESSIVES.values()
+    person = meant_by(t, world, word, POSSESSIVES if possessive else PRONOUNS)
+    t.say("name is" if possessive else f"says , {OPEN} I am")
+    say_full_name(t, world, person)
+    t.say("." if possessive else f". {CLOSE}")
+    world.subject = person
+
+
 def meant_by(t: Teller, world: World, word: str, words: dict[str, str]) -> Person:
     """Whom the pronoun said last means."""
     person = world.meant(words)[word]
