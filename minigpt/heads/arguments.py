@@ -39,6 +39,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--out", metavar="DIR", help="where the pictures go; default: RUN/heads")
     add("--csv", metavar="FILE", help="where the scores go; default: scores.csv in DIR")
     add("--fast", action="store_true", help="fewer stories, no pictures of what only illustrates")
+    add("--relation", metavar="NAME", help="all about one relation, such as agreement")
+    compare = "heads of two runs (or RUN@STEP) side by side, matched by what they do"
+    add("--compare", nargs=2, metavar=("RUN_A", "RUN_B"), help=compare)
+    prune = "write a smaller run, to --out, without these heads (L0H1,L2H3) or this role (broad)"
+    add("--prune", metavar="ROLE|HEADS", help=prune)
     add("--json", action="store_true", help="print all scores as JSON and nothing else")
     options = parser.parse_args(arguments)
     options.head = read_head(options.head) if options.head is not None else None

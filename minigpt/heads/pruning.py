@@ -16,24 +16,25 @@ from minigpt.checkpoint import Run
 from minigpt.config import Config
 from minigpt.errors import CONFIG, UserError
 from minigpt.heads.changing import Head
+from minigpt.heads.findings import Finding
 from minigpt.heads.roles import Role
 from minigpt.model import GPT
 from minigpt.weights import load_weights, weights_of
 
 
-def heads_named(wanted: str, roles: Sequence[Role]) -> list[Head]:
+def heads_named(wanted: str, findings: Sequence[Finding], roles: Sequence[Role]) -> list[Head]:
     """The heads of `L0H1,L2H3`, or all that have a role such as `broad` or `unlabelled`.
 
     Raises UserError where there is none.
     """
-    names = {role.name: (role.layer, role.head) for role in roles}
-    asked = [name.strip() for name in wanted.split(",")]
-    if all(name.upper() in names for name in asked):
-        return [names[name.upper()] for name in asked]
+    names = {finding.name: (finding.layer, finding.head) for finding in findings}
+    asked = [name.strip().upper() for name in wanted.split(",")]
+    if all(name in names for name in asked):
+        return [names[name] for name in asked]
     kinds = {role.name: {label.kind for label in role.labels} or {"unlabelled"} for role in roles}
     found = [names[name] for name, kind in kinds.items() if wanted in kind]
     if not found:
-        known = ", ".join(sorted(set().union(*kinds.values())))
+        known = ", ".join(sorted(set().union(*kinds.values()))) or "none, it knows no stories"
         message = f"--prune: {wanted!r} is neither heads such as L0H1,L2H3 nor a role of this run"
         raise UserError(f"{message}; its roles: {known}", CONFIG)
     return found

@@ -33,12 +33,15 @@ class Label:
     offset: int | None = None
 
     @property
+    def what(self) -> str:
+        return RELATIONS[self.relation].words if self.relation else ""
+
+    @property
     def words(self) -> str:
-        what = RELATIONS[self.relation].words if self.relation else ""
         return {
-            "resolves": f"resolves {what}",
-            "looks": f"looks at {what} (no measurable effect)",
-            "needed": f"needed for {what} (pattern not readable)",
+            "resolves": f"resolves {self.what}",
+            "looks": f"looks at {self.what} (no measurable effect)",
+            "needed": f"needed for {self.what} (pattern not readable)",
             "positional": f"positional (−{self.offset})",
             "mostly positional": f"mostly positional (−{self.offset})",
         }.get(self.kind, self.kind)
@@ -57,8 +60,18 @@ class Role:
         return f"L{self.layer}H{self.head}"
 
     @property
-    def words(self) -> str:
-        return "; ".join(label.words for label in self.labels) or "unlabelled"
+    def short(self) -> str:
+        """As in: resolves surnames, refrains; induction."""
+        parts = [label.words for label in self.labels if label.relation is None]
+        for kind, verb in (
+            ("resolves", "resolves"),
+            ("looks", "looks at"),
+            ("needed", "needed for"),
+        ):
+            about = [label.what for label in self.labels if label.kind == kind]
+            if about:
+                parts.insert(0 if kind == "resolves" else len(parts), f"{verb} {', '.join(about)}")
+        return "; ".join(parts) or "unlabelled"
 
 
 def roles(

@@ -33,11 +33,10 @@ def say_surname(t: Teller, world: World, person: Person) -> None:
     person.surnames.append(t.position - 1)
 
 
-def say_full_name(t: Teller, world: World, person: Person) -> None:
-    """… Lily Reed, where a pronoun decides who."""
+def say_meant_name(t: Teller, world: World, person: Person) -> None:
+    """… Lily, where a pronoun decides who."""
     relate_people(t, world, "pronoun → name", person)
     say_name(t, person, "name by pronoun")
-    say_surname(t, world, person)
 
 
 def relate_people(t: Teller, world: World, name: str, person: Person) -> None:

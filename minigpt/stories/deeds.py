@@ -9,7 +9,7 @@ from minigpt.stories.binding import (
     choose_thing,
     noun_weights,
     relate_people,
-    say_full_name,
+    say_meant_name,
 )
 from minigpt.stories.chances import even, song_words
 from minigpt.stories.world import CLOSE, OPEN, POSSESSIVES, Person, Teller, World
@@ -18,7 +18,7 @@ VERBS_OF_TAKING = ("likes", "wants", "hugs", "finds", "shows", "cleans")
 
 
 def does(t: Teller, world: World, person: Person) -> None:
-    weights = {"goes": 0.6, "feels": 0.7, "says": 3.0, "sings": 2.5, "sees": 0.7, "eats": 0.4}
+    weights = {"goes": 0.6, "feels": 0.7, "says": 2.2, "sings": 2.0, "sees": 0.7, "eats": 0.4}
     verb = t.choose("pattern", weights | dict.fromkeys(VERBS_OF_TAKING, 0.45))
     world.subject = person
     if verb in VERBS_OF_TAKING:
@@ -77,13 +77,13 @@ def eats(t: Teller, world: World, person: Person) -> None:  # noqa: ARG001
 
 
 def says(t: Teller, world: World, person: Person) -> None:
-    """… says, "I am Lily Reed." "My ball is red." "Hello again." """
+    """… says, "I am Lily." "My ball is red." "Hello again." """
     t.say(f", {OPEN}")
     match t.choose("pattern", {"I": 2.0, "My": 1.6 * own_weight(world, person), "Hello": 0.2}):
         case "I":
             t.say("am")
-            say_full_name(t, world, person)
-            world.said = f"I am {person.name} {person.surname}"
+            say_meant_name(t, world, person)
+            world.said = f"I am {person.name}"
         case "My":
             my(t, world, person)
         case _:

@@ -11,7 +11,7 @@ from minigpt.stories.binding import (
     heard_noun,
     noun_weights,
     relate_people,
-    say_full_name,
+    say_meant_name,
     say_name,
     say_surname,
 )
@@ -55,7 +55,7 @@ def sentence(t: Teller, world: World, ending: float) -> bool:
 
 def starts(world: World, ending: float) -> Weights:
     """How a sentence may begin; the story ends with a chance of `ending`."""
-    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 1.2, "Everyone": 0.8}
+    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 2.0, "Everyone": 0.8}
     weights |= {"Look": 0.6, "What": 0.3, "Soon": 0.3}
     weights["Is"] = sum(noun_weights(world, world.things).values())
     weights |= dict.fromkeys(world.named, 0.8)
@@ -78,14 +78,14 @@ def who_is_who(world: World) -> Weights:
 
 
 def present(t: Teller, world: World, word: str) -> None:
-    """She says, "I am Lily Reed." Her name is Lily Reed. Everyone knows Lily Reed."""
+    """She says, "I am Lily." Her name is Lily. Everyone knows Lily Reed."""
     if word == "Everyone":
         everyone(t, world)
         return
     possessive = word in POSSESSIVES.values()
     person = meant_by(t, world, word, POSSESSIVES if possessive else PRONOUNS)
     t.say("name is" if possessive else f"says , {OPEN} I am")
-    say_full_name(t, world, person)
+    say_meant_name(t, world, person)
     t.say("." if possessive else f". {CLOSE}")
     world.subject = person
 
@@ -102,14 +102,14 @@ def meant_by(t: Teller, world: World, word: str, words: dict[str, str]) -> Perso
 
 
 def hers(t: Teller, world: World, person: Person) -> None:
-    """Her name is Lily Reed. Her ball is red. Her friend is Tom."""
+    """Her name is Lily. Her ball is red. Her friend is Tom."""
     friend = world.other(person)
     options = noun_weights(world, person.things) | {"name": 1.0}
     word = t.choose("owned", options | ({"friend": 0.5} if friend else {}))
     fitting = heard_noun(t, person.things, word)
     t.say("is")
     if word == "name":
-        say_full_name(t, world, person)
+        say_meant_name(t, world, person)
     elif friend and word == "friend":
         say_name(t, friend, "name by pronoun")
     else:
@@ -176,7 +176,7 @@ def look(t: Teller, world: World) -> None:
 
 def they(t: Teller, world: World) -> None:
     """They play with the blue kite. They sing, …"""
-    match t.choose("pattern", {"play": 1.2, "sing": 2.5, "eat": 0.5, "laugh": 0.3}):
+    match t.choose("pattern", {"play": 1.2, "sing": 1.8, "eat": 0.5, "laugh": 0.3}):
         case "play":
             t.say("with the")
             choose_thing(t, world)
@@ -189,7 +189,7 @@ def they(t: Teller, world: World) -> None:
 
 
 def parrot(t: Teller, heard: str) -> None:
-    """A parrot says, "I am Lily Reed." """
+    """A parrot says, "I am Lily." """
     t.say(f"parrot says , {OPEN}")
     t.say(heard, "echo")
     t.say(f". {CLOSE}")

@@ -1,0 +1,96 @@
+"""What scripts/inspect_heads.py can be asked to do, each as a function that returns what to print.
+
+options -> text
+"""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from minigpt.checkpoint import Run, load_run, newest_run
+from minigpt.data import Corpus
+from minigpt.errors import CONFIG, UserError
+from minigpt.heads.arguments import read_text
+from minigpt.heads.compare import compare, match_lines
+from minigpt.heads.files import write_files
+from minigpt.heads.inspection import Inspection, inspect
+from minigpt.heads.pruning import heads_named, pruned_run
+from minigpt.heads.relation_lines import relation_lines, relation_named
+from minigpt.heads.report import as_json, report
+from minigpt.loss import evaluate, mean_loss
+
+
+def look(options: Namespace) -> str:
+    """Everything about the heads of one run, or about one relation."""
+    text = read_text(options.text) if options.text is not None else None
+    relation = relation_named(options.relation) if options.relation else None
+    run = open_run(options.run, options.checkpoint)
+    seen = inspect(run, text, options.head, options.fast)
+    if relation is not None:
+        return "\n".join(relation_lines(judged(seen, "--relation"), relation))
+    folder = Path(options.out or run.run_dir / "heads")
+    files = write_files(seen, folder, Path(options.csv) if options.csv else None)
+    return as_json(seen, files) if options.json else report(seen, files, sys.stdout)
+
+
+def open_run(name: str | None, checkpoint: str = "best") -> Run:
+    """A run by its directory, `RUN@STEP` for one of its checkpoints; the newest without a name."""
+    if name is None:
+        return load_run(newest_run(), checkpoint)
+    path, at, step = name.rpartition("@")
+    if at and not Path(name).exists():
+        return load_run(path, step)
+    return load_run(name, checkpoint)
+
+
+def judged(seen: Inspection, option: str):
+    if seen.judgement is None:
+        what = "needs a run that was trained on stories, and no --text"
+        raise UserError(f"{option}: {what}; only there is known what is right", CONFIG)
+    return seen.judgement
+
+
+def compare_two(options: Namespace) -> str:
+    """Two runs' heads, matched by what they do."""
+    first, second = (inspect(open_run(name), fast=True) for name in options.compare)
+    lines = match_lines(compare(first, second), first, second)
+    next_lines = [f"  python scripts/inspect_heads.py {name}" for name in options.compare]
+    return "\n".join([*lines, "", "next: look at one of them", *next_lines])
+
+
+def prune(options: Namespace) -> str:
+    """Writes a run without some heads and tells what it lost."""
+    from minigpt.run_directory import next_name
+
+    run = open_run(options.run, options.checkpoint)
+    seen = inspect(run, fast=True)
+    roles = seen.judgement.roles if seen.judgement else []
+    heads = heads_named(options.prune, seen.findings, roles)
+    out = Path(options.out) if options.out else next_name(f"{run.run_dir.name}-pruned")
+    smaller = pruned_run(run, heads, out)
+    names = ", ".join(f"L{layer}H{head}" for layer, head in heads)
+    sizes = f"{run.model.num_parameters:,} -> {smaller.model.num_parameters:,} parameters"
+    lines = [f"without {names}: {sizes}, {loss_words(run, smaller)}", f"made {out}"]
+    commands = [f"  python scripts/{name} {out}" for name in ("generate.py", "inspect_heads.py")]
+    return "\n".join([*lines, "next: let it write, and look at the heads that are left", *commands])
+
+
+def loss_words(run: Run, smaller: Run) -> str:
+    """The validation losses of both, or why there are none."""
+    try:
+        corpus = open_corpus(run)
+    except UserError as error:
+        return f"loss unknown: {error}"
+    length = run.config.model.context_length
+    before, after = (mean_loss(evaluate(r.model, corpus.val, length)) for r in (run, smaller))
+    return f"validation loss {before:.4f} -> {after:.4f} nats per token ({after - before:+.4f})"
+
+
+def open_corpus(run: Run) -> Corpus:
+    if run.config.data.source == "stories":
+        from minigpt.stories.corpus import open_stories
+
+        return open_stories(run.config)
+    from minigpt.text import open_text
+
+    return open_text(run.config)
