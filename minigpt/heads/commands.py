@@ -13,11 +13,13 @@ from minigpt.errors import CONFIG, UserError
 from minigpt.heads.arguments import read_text
 from minigpt.heads.compare import compare, match_lines
 from minigpt.heads.files import write_files
-from minigpt.heads.inspection import Inspection, inspect
+from minigpt.heads.inspection import inspect
 from minigpt.heads.pruning import heads_named, pruned_run
 from minigpt.heads.relation_lines import relation_lines, relation_named
 from minigpt.heads.report import as_json, report
 from minigpt.loss import evaluate, mean_loss
+
+ONLY_STORIES = "needs a run trained on stories and no --text; only there is known what is right"
 
 
 def look(options: Namespace) -> str:
@@ -25,9 +27,11 @@ def look(options: Namespace) -> str:
     text = read_text(options.text) if options.text is not None else None
     relation = relation_named(options.relation) if options.relation else None
     run = open_run(options.run, options.checkpoint)
+    if relation is not None and (text is not None or run.config.data.source != "stories"):
+        raise UserError(f"--relation: {ONLY_STORIES}", CONFIG)
     seen = inspect(run, text, options.head, options.fast)
-    if relation is not None:
-        return "\n".join(relation_lines(judged(seen, "--relation"), relation))
+    if relation is not None and seen.judgement is not None:
+        return "\n".join(relation_lines(seen.judgement, relation))
     folder = Path(options.out or run.run_dir / "heads")
     files = write_files(seen, folder, Path(options.csv) if options.csv else None)
     return as_json(seen, files) if options.json else report(seen, files, sys.stdout)
@@ -41,13 +45,6 @@ def open_run(name: str | None, checkpoint: str = "best") -> Run:
     if at and not Path(name).exists():
         return load_run(path, step)
     return load_run(name, checkpoint)
-
-
-def judged(seen: Inspection, option: str):
-    if seen.judgement is None:
-        what = "needs a run that was trained on stories, and no --text"
-        raise UserError(f"{option}: {what}; only there is known what is right", CONFIG)
-    return seen.judgement
 
 
 def compare_two(options: Namespace) -> str:

@@ -28,8 +28,8 @@ class Interval:
 def intervals(sums: Tensor, counts: Tensor, *, share: bool = False, seed: int = 0) -> Interval:
     """Means over all stories' answers, each story given as a sum and a count: (S, …) -> (…).
 
-    The answers that make up a `share` are 0 or 1; ten of ten are no proof of always, so its
-    standard error is at least one story's weight.
+    The answers that make up a `share` are 0 or 1; ten of ten are no proof of always, so its bounds
+    are at least 3 / S away, the "rule of three" (Hanley & Lippman-Hand 1983).
     """
     counts = counts.expand_as(sums).double()
     sums = sums.double()
@@ -38,10 +38,10 @@ def intervals(sums: Tensor, counts: Tensor, *, share: bool = False, seed: int = 
     means = torch.tensordot(times, sums, 1) / torch.tensordot(times, counts, 1)
     deviation = means - mean
     error = deviation.square().nanmean(0).sqrt()
-    if share:
-        error = torch.maximum(error, 1 / (counts > 0).sum(0))
     steps = (deviation.abs() / error.clamp(min=1e-12)).nan_to_num(0).reshape(NUM_DRAWS, -1).amax(1)
     reach = error * steps.quantile(CERTAINTY)
+    if share:
+        reach = torch.maximum(reach, 3 / (counts > 0).sum(0))
     low, high = mean - reach, mean + reach
     return Interval(mean, low.clamp(0, 1), high.clamp(0, 1)) if share else Interval(mean, low, high)
 

@@ -26,8 +26,8 @@ COLUMNS = {
 }
 KEY = [
     "right: largest weight on a right place; of two: more than on any wrong candidate; weight: on",
-    "right places; lift: times an even head's; sized: weights times how much a token adds; hard:",
-    "the nearest candidate is wrong; near: at most 8 tokens back; lost: nats there without the head.",
+    "right places; lift: times an even head's; sized: weight times what a token adds; hard: the",
+    "nearest candidate is wrong; near: at most 8 tokens back; lost: nats there without the head.",
 ]
 NUM_CASES = 2
 

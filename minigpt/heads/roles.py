@@ -60,6 +60,10 @@ class Role:
         return f"L{self.layer}H{self.head}"
 
     @property
+    def words(self) -> str:
+        return "; ".join(label.words for label in self.labels) or "unlabelled"
+
+    @property
     def short(self) -> str:
         """As in: resolves surnames, refrains; induction."""
         parts = [label.words for label in self.labels if label.relation is None]

@@ -93,8 +93,10 @@ def belongings(t: Teller, world: World, person: Person) -> None:
     """What a person has: one thing, or two when nobody else is there."""
     given, paints = world.mix.given, world.mix.paints
     begin = likely({person.name: 1 - given, "The": given})
-    while (word := t.choose("pattern", begin | who_is_who(world))) not in begin:
+    word = t.choose("pattern", begin | who_is_who(world))
+    if word not in begin:
         present(t, world, word)
+        word = t.choose("pattern", begin)
     if word == "The":
         add_given(t, world, person)
     else:
