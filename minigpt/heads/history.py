@@ -115,10 +115,24 @@ def relation_scores(answers: Answers, stories: Sequence[Story]) -> dict[str, Any
             "score": rounded(found.mean[at]),
             "low": rounded(found.low[at]),
             "baseline": round(baseline(answers.questions, name), 4),
+            "floor": mean_or_none(floors_of(stories, name)),
             "loss": mean_or_none(answers.losses[targets(stories, name, answers.losses)]),
         }
         for at, name in enumerate(names)
     }
+
+
+def floors_of(stories: Sequence[Story], relation: str) -> Tensor:
+    """The lowest loss possible of each word that depends on a relation."""
+    return torch.tensor(
+        [
+            story.floors[target]
+            for story in stories
+            for question in story.questions
+            if question.relation == relation
+            for target in question.targets
+        ]
+    )
 
 
 def mean_or_none(values: Tensor) -> float | None:

@@ -8,7 +8,7 @@ seed -> stories, each with its questions
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from minigpt.stories import spelling, tellers
@@ -81,6 +81,7 @@ class Story:
     ids: list[int]
     slots: list[str]
     questions: list[Question]
+    floors: list[float] = field(default_factory=list)  # the lowest loss possible, in nats
 
     def same_gender(self, question: Question) -> bool:
         """Whether right and wrong candidates are both girls, or both boys."""
@@ -99,7 +100,7 @@ def story(split: str, seed: int, index: int, context_length: int) -> Story:
     length = min(len(told) - 1, context_length)
     questions = [q for relation in reader.relations if (q := question(relation, reader, length))]
     ids = [spelling.id_of(word) for word in told[:length]]
-    return Story(told, ids, reader.slots, questions)
+    return Story(told, ids, reader.slots, questions, reader.surprisals)
 
 
 def question(found: tellers.Relation, reader: tellers.Reader, length: int) -> Question | None:
