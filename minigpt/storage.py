@@ -52,7 +52,7 @@ def open_new(path: Path) -> Iterator[BinaryIO]:
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(temporary, "wb") as file:
+            with open(temporary, "wb") as file, held(temporary):
                 yield file
                 failpoint("write", path)
                 _flush(file)
@@ -71,7 +71,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     with _explained(path):
         try:
             temporary.mkdir(parents=True)
-            yield temporary
+            with held(temporary):
+                yield temporary
             sync_folder(temporary)
             failpoint("rename", path)
             if path.exists():
@@ -96,9 +97,21 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes what a killed process left half-written in `folder`."""
+    """Removes what a killed process left half-written in `folder`, and nothing still at work."""
     for path in folder.glob(f".*{TEMPORARY}"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with contextlib.suppress(BlockingIOError, FileNotFoundError), held(path):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Marks a file or folder as at work on, until the process ends, however it does."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:

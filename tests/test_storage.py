@@ -70,6 +70,14 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     assert os.listdir(tmp_path) == ["kept"]
 
 
+def test_what_somebody_is_still_writing_is_kept(tmp_path):
+    with storage.open_new(tmp_path / "a") as file, storage.new_folder(tmp_path / "b") as folder:
+        storage.remove_leftovers(tmp_path)
+        file.write(b"whole")
+        storage.write_text(folder / "c", "whole")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
 def test_a_folder_that_may_not_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises((UserError, OSError)) as caught:
