@@ -6,17 +6,20 @@ from pathlib import Path
 from minigpt.console import escape_what_cannot_be_shown
 from minigpt.errors import run_command
 from minigpt.heads.arguments import parse, read_text
+from minigpt.saved_runs import find_checkpoint, newest_run
 
 
 def main(arguments: list[str]) -> None:
     options = parse(arguments)
     text = read_text(options.text) if options.text is not None else None
+    run_dir = Path(options.run or newest_run())
+    find_checkpoint(run_dir, options.checkpoint)  # mistakes before PyTorch, which takes seconds
     escape_what_cannot_be_shown()
-    from minigpt.checkpoint import load_run, newest_run  # only now: PyTorch takes seconds to import
+    from minigpt.checkpoint import load_run
     from minigpt.heads.inspection import inspect, write_files
     from minigpt.heads.report import as_json, report
 
-    run = load_run(options.run or newest_run(), options.checkpoint)
+    run = load_run(run_dir, options.checkpoint)
     inspection = inspect(run, text, options.head)
     folder = Path(options.out or run.run_dir / "heads")
     files = write_files(inspection, folder, Path(options.csv) if options.csv else None)

@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
 
         print(describe(asked.config, corpus))
         return 0
-    return train(asked, corpus)
+    return start(asked, corpus)
 
 
 def open_corpus(config: "Config") -> "Corpus":
@@ -33,12 +33,16 @@ def open_corpus(config: "Config") -> "Corpus":
     return open_text(config)
 
 
-def train(asked: TrainArguments, corpus: "Corpus") -> int:
-    from minigpt import run_directory, trainer  # only now: PyTorch takes seconds to import
+def start(asked: TrainArguments, corpus: "Corpus") -> int:
+    from minigpt.device import choose_device  # only now: PyTorch takes seconds to import
+    from minigpt.run_directory import closing_words
+    from minigpt.saved_runs import next_name
+    from minigpt.trainer import train
 
-    run_dir = asked.resume or Path(asked.config.run_dir or run_directory.next_name(asked.name))
-    exit_code = trainer.train(asked.config, corpus, run_dir, resume=asked.resume is not None)
-    print(run_directory.closing_words(run_dir, exit_code))
+    choose_device(asked.config.device)  # raises UserError before there is a folder for the run
+    run_dir = asked.resume or Path(asked.config.run_dir or next_name(asked.name))
+    exit_code = train(asked.config, corpus, run_dir, resume=asked.resume is not None)
+    print(closing_words(run_dir, exit_code))
     return exit_code
 
 
