@@ -56,10 +56,18 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not is_lack_of_memory(error):
+            raise
         exit_with("memory: not enough of it; use a smaller model, batch or context", RESOURCES)
     except OSError as error:
         exit_with(f"{error.filename or 'system'}: {error.strerror or error}", RESOURCES)
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """PyTorch tells of it by a RuntimeError, in words that depend on the device."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in words or "allocate memory" in words
 
 
 def exit_with(message: str, exit_code: int) -> NoReturn:

@@ -21,6 +21,8 @@ from typing import Any, BinaryIO
 from minigpt.errors import DATA, LOCKED, RESOURCES, UserError
 
 TEMPORARY = ".partial"
+UNUSABLE = {errno.EACCES, errno.EROFS, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EEXIST}
+UNUSABLE |= {errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP}
 on_failpoint: Callable[[str, Path], None] | None = None  # set by tests only
 
 
@@ -44,11 +46,17 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def unfinished(path: Path) -> Path:
+    """Where `path` lies while it is not whole."""
+    if not path.name:
+        raise UserError(f"'{path}': is no name for a file; give another", DATA)
+    return path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+
+
 @contextlib.contextmanager
 def open_new(path: Path) -> Iterator[BinaryIO]:
     """A binary file to write to; it takes the name `path` only if the block ends without error."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    temporary = unfinished(path)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -66,8 +74,7 @@ def open_new(path: Path) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder to fill; it becomes `path` only if the block ends without error."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    temporary = unfinished(path)
     with _explained(path):
         try:
             temporary.mkdir(parents=True)
@@ -91,7 +98,7 @@ def append_line(path: Path, line: str) -> None:
 
 def remove_folder(path: Path) -> None:
     """Removes a folder; it loses its name first, so that no reader meets half of it."""
-    doomed = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    doomed = unfinished(path)
     os.rename(path, doomed)
     shutil.rmtree(doomed)
 
@@ -132,8 +139,9 @@ def sha256(path: Path) -> str:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Holds `folder` for this process alone; raises UserError naming the owner if it is taken."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "a+") as file:
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -161,8 +169,8 @@ def _explained(path: Path) -> Iterator[None]:
             free = shutil.disk_usage(_existing_parent(path)).free / 2**20
             message = f"{path}: the disk is full ({free:.0f} MiB free); make room and try again"
             raise UserError(message, RESOURCES) from None
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            message = f"{path}: may not be written; choose a folder that you can write to"
+        if error.errno in UNUSABLE:
+            message = f"{path}: can't be written ({error.strerror}); choose another place"
             raise UserError(message, DATA) from None
         raise
 

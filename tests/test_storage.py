@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,13 @@ def test_what_somebody_is_still_writing_is_kept(tmp_path):
 
 def test_a_folder_that_may_not_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises((UserError, OSError)) as caught:
-        storage.write_text(tmp_path / "file" / "a", "text")
-    assert "\n" not in str(caught.value)
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file" / "a", tmp_path / "folder", tmp_path / ("x" * 300)):
+        with pytest.raises(UserError, match="can't be written") as caught:
+            storage.write_text(path, "text")
+        assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+    with pytest.raises(UserError, match="can't be written"), storage.locked(tmp_path / "file"):
+        pass
+    with pytest.raises(UserError, match="no name"):
+        storage.write_text(Path(""), "text")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
