@@ -43,6 +43,7 @@ def terminate(number: int, frame: FrameType | None) -> NoReturn:
 def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
     """Runs `main(arguments)` and exits; a user's mistake is one line, unless `--debug` is given."""
     signal.signal(signal.SIGTERM, terminate)
+    open_missing_consoles()
     arguments = sys.argv[1:]
     if "--debug" in arguments:
         arguments.remove("--debug")
@@ -62,6 +63,13 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
         exit_with("memory: not enough of it; use a smaller model, batch or context", RESOURCES)
     except OSError as error:
         exit_with(f"{error.filename or 'system'}: {error.strerror or error}", RESOURCES)
+
+
+def open_missing_consoles() -> None:
+    """Where a console was closed, as `>&-` does, no file opened later may take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def is_lack_of_memory(error: Exception) -> bool:

@@ -170,8 +170,8 @@ def _explained(path: Path) -> Iterator[None]:
             message = f"{path}: the disk is full ({free:.0f} MiB free); make room and try again"
             raise UserError(message, RESOURCES) from None
         if error.errno in UNUSABLE:
-            message = f"{path}: can't be written ({error.strerror}); choose another place"
-            raise UserError(message, DATA) from None
+            message = f"{path}: can't be written ({error.strerror})"
+            raise UserError(f"{message}; choose another place or work elsewhere", DATA) from None
         raise
 
 

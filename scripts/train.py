@@ -3,15 +3,17 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minigpt.errors import run_command
-from minigpt.train_arguments import TrainArguments, parse_train_arguments
+from minigpt.errors import run_command  # the others later: run_command answers Ctrl-C in one line
 
 if TYPE_CHECKING:
     from minigpt.config import Config
     from minigpt.data import Corpus
+    from minigpt.train_arguments import TrainArguments
 
 
 def main(arguments: list[str]) -> int:
+    from minigpt.train_arguments import parse_train_arguments
+
     asked = parse_train_arguments(arguments)
     corpus = open_corpus(asked.config)
     if asked.dry_run:
@@ -33,7 +35,7 @@ def open_corpus(config: "Config") -> "Corpus":
     return open_text(config)
 
 
-def start(asked: TrainArguments, corpus: "Corpus") -> int:
+def start(asked: "TrainArguments", corpus: "Corpus") -> int:
     from minigpt.device import choose_device  # only now: PyTorch takes seconds to import
     from minigpt.run_directory import closing_words
     from minigpt.saved_runs import next_name

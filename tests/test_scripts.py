@@ -87,6 +87,15 @@ def test_lack_of_memory_is_one_line(monkeypatch, capsys):
         run_command(lambda _: torch.zeros(2) @ torch.zeros(3))
 
 
+@pytest.mark.parametrize("script", ["walkthrough.py", "generate.py", "train.py"])
+def test_closed_consoles_are_no_mistake(script, tmp_path):
+    """What is printed goes nowhere, above all not into a file that was opened meanwhile."""
+    command = f'exec "$0" "$1" {"" if script == "walkthrough.py" else "--help"} <&- >&- 2>&-'
+    path = str(REPOSITORY / "scripts" / script)
+    done = subprocess.run(["sh", "-c", command, sys.executable, path], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+
+
 def test_any_text_trains_with_no_other_setting(tmp_path):
     (tmp_path / "my text.txt").write_text("To be, or not to be, that is the question.\n" * 400)
     done = run_script("train.py", "data.path=my text.txt", "max_steps=2", cwd=tmp_path)
