@@ -256,6 +256,25 @@ def test_shipped_configs_are_read_and_repeat_no_default(path):
             assert value_of(config, name) != value_of(standard, name), f"{name} is the default"
 
 
+SETTINGS = {
+    "": "run_dir seed device precision compile",
+    "data.": "source path encoding tokenizer vocab_size val_fraction",
+    "model.": "num_layers num_heads embed_dim context_length feed_forward_multiple activation "
+    "positions bias dropout tie_embeddings qk_norm",
+    "train.": "max_steps max_minutes batch_size accumulate optimizer learning_rate "
+    "min_learning_rate schedule warmup_steps weight_decay beta1 beta2 grad_clip eval_interval "
+    "save_interval sample_interval log_interval patience ema keep",
+    "sample.": "prompt num_samples max_new_tokens temperature top_k top_p min_p "
+    "repetition_penalty stop",
+}
+
+
+def test_settings_keep_the_names_that_configs_and_runs_use():
+    assert {group + name for group, names in SETTINGS.items() for name in names.split()} == set(
+        FIELDS
+    )
+
+
 def test_help_names_every_setting_with_its_default():
     text = help_text()
     for name in FIELDS:

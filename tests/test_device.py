@@ -30,6 +30,13 @@ def test_a_number_format_that_is_not_there_is_replaced_and_told():
     assert "float16 is not trained on a CPU; float32 is used" in warning
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this GPU may have bfloat16")
+def test_a_gpu_without_bfloat16_computes_in_float32():
+    precision, warning = choose_precision("bfloat16", torch.device("cuda"))
+    assert precision == torch.float32
+    assert "no bfloat16; float32 is used" in warning
+
+
 def test_products_are_computed_in_the_format_and_weights_kept():
     layer = torch.nn.Linear(3, 5)
     with autocast(CPU, torch.bfloat16):

@@ -427,6 +427,7 @@ def test_a_story_begins_after_a_line_break_that_is_not_shown(script):
 
 
 def test_interactive_answers_until_an_empty_line(script):
+    """A prompt that can't be read is told of, and the next one answered."""
     out = script("--interactive", "--max-new-tokens=5", answers=["abc", "xyz", "abc", ""])
     first, second = out.splitlines()
     assert first.startswith("abc") and second.startswith("abc") and first != second

@@ -99,7 +99,7 @@ def test_closed_consoles_are_no_mistake(script, tmp_path):
 def test_any_text_trains_with_no_other_setting(tmp_path):
     (tmp_path / "my text.txt").write_text("To be, or not to be, that is the question.\n" * 400)
     done = run_script("train.py", "data.path=my text.txt", "max_steps=2", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")  # no bar where nobody watches
     assert (tmp_path / "runs" / "my text-1" / "summary.json").exists()
     assert "generate.py 'runs/my text-1'" in done.stdout
 

@@ -1,6 +1,7 @@
 """Files appear whole or not at all."""
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from minigpt import storage
+from minigpt.command_line import load_config
 from minigpt.errors import LOCKED, RESOURCES, UserError
+from minigpt.stories import corpus
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_strays(tmp_path, monkeypatch):
@@ -91,3 +94,16 @@ def test_a_folder_that_may_not_be_written_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no name"):
         storage.write_text(Path(""), "text")
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_full_disk_is_one_line_for_stories_too(tmp_path, monkeypatch):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(corpus, "NUM_STORIES", {"train": 90, "val": 9})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))  # as if there were no more room
+    try:
+        with pytest.raises(UserError, match="disk is full") as caught:
+            corpus.open_stories(load_config(None), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.exit_code == RESOURCES
+    assert not os.listdir(tmp_path)

@@ -4,6 +4,8 @@ import functools
 import json
 import math
 import os
+import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -21,6 +23,7 @@ from minigpt.command_line import load_config
 from minigpt.data import Corpus, Split
 from minigpt.errors import DATA, NON_FINITE, UserError
 from minigpt.loss import NOTHING, evaluate, mean_loss
+from minigpt.stories import corpus as story_corpus
 from minigpt.text import open_text
 from minigpt.tokenizer import Tokenizer
 from minigpt.trainer import Trainer, train
@@ -144,6 +147,10 @@ def test_checkpoints_come_as_often_as_asked_between_evaluations(tiny):
     assert [loss is not None for loss in evaluated] == [s in (5, 10, 12) for s in steps]
 
 
+SUMMARY = {"best_val_loss", "best_step", "last_val_loss", "bits_per_byte", "floor", "slots"}
+SUMMARY |= {"steps", "tokens", "train_seconds", "tokens_per_second", "parameters"}
+
+
 def test_a_run_holds_what_it_promises(tiny_run):
     made = {path.name for path in tiny_run.iterdir()}
     assert made >= {
@@ -156,6 +163,7 @@ def test_a_run_holds_what_it_promises(tiny_run):
         "checkpoints",
     }
     summary = json.loads((tiny_run / "summary.json").read_text())
+    assert summary.keys() == SUMMARY
     assert summary["steps"] == 12
     assert summary["best_val_loss"] <= summary["last_val_loss"]
     assert (tiny_run / "loss.png").read_bytes().startswith(b"\x89PNG")
@@ -168,6 +176,53 @@ def test_the_summary_tells_the_loss_over_the_whole_split(tiny_run):
     assert np.isnan(losses).sum() == 1  # the first token alone has nothing before it
     summary = json.loads((tiny_run / "summary.json").read_text())
     assert mean_loss(losses) == pytest.approx(summary["last_val_loss"], abs=1e-5)
+
+
+def test_a_run_on_stories_tells_the_floor_and_the_loss_by_slot(tmp_path, monkeypatch):
+    monkeypatch.setattr(story_corpus, "NUM_STORIES", {"train": 40, "val": 9})
+    config = load_config(None, [*TINY, "context_length=32"])
+    stories = story_corpus.open_stories(config, tmp_path / "cache")
+    train(config, stories, tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["floor"] == pytest.approx(stories.floor.mean)
+    assert 0 < summary["floor"] < summary["best_val_loss"]
+    assert summary["slots"].keys() == set(stories.floor.names) - {"start"}
+    assert all(slot.keys() == {"loss", "floor", "share"} for slot in summary["slots"].values())
+    assert sum(slot["share"] for slot in summary["slots"].values()) == pytest.approx(1, abs=0.01)
+
+
+def test_log_lines_are_those_that_people_parse(tiny, capsys):
+    tiny("run", "log_interval=4")
+    lines = capsys.readouterr().out.splitlines()
+    iterations = [re.fullmatch(r"iter (\d+): loss \d+\.\d+, time \d+\.\d\dms", x) for x in lines]
+    assert [int(found[1]) for found in iterations if found] == [4, 8, 12]
+    pattern = r"step (\d+): train loss \d+\.\d{4}, val loss \d+\.\d{4}"
+    evaluations = [re.fullmatch(pattern, line) for line in lines]
+    assert [int(found[1]) for found in evaluations if found] == [5, 10, 12]
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capsys):
+    """A function that runs `main` of scripts/train.py here: script("max_steps=3") -> its lines."""
+    main = runpy.run_path(str(REPOSITORY / "scripts" / "train.py"))["main"]
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_resume_takes_the_newest_run_or_the_one_named_and_keeps_its_settings(script, text_file):
+    for number in (1, 2):
+        lines = script(f"data.path={text_file}", *TINY, "max_steps=4", f"seed={number}")
+        assert lines[-1] == f"  python scripts/inspect_heads.py runs/animals-{number}"
+    script("--resume", "max_steps=6")
+    script("--resume", "runs/animals-1", "--max-steps=5")
+    for number, steps in ((1, 5), (2, 6)):
+        run = checkpoint.load_run(f"runs/animals-{number}", "last")
+        assert (run.step, run.config.seed, run.config.train.max_steps) == (steps, number, steps)
 
 
 def test_the_best_checkpoint_survives_later_worse_ones(tiny):

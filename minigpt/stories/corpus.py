@@ -4,6 +4,7 @@ seed -> Corpus
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -142,5 +143,6 @@ def write_stories(folder: Path, seed: int) -> None:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    with storage.open_new(path) as file:
-        np.save(file, array)
+    content = io.BytesIO()  # numpy itself would not say why it can't write to a file
+    np.save(content, array)
+    storage.write_bytes(path, content.getvalue())
