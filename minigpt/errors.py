@@ -53,6 +53,8 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
     except UserError as error:
         exit_with(str(error), error.exit_code)
     except KeyboardInterrupt as stop:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # once is enough: all that is left is to leave
         exit_with("stopped", TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -100,7 +100,7 @@ def pool_of_processes(set_up: Callable[..., None] = nothing, *arguments: Any) ->
             message = "memory: a process was killed, perhaps for lack of it; close other programs"
             raise UserError(f"{message} and try again", RESOURCES) from None
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def begin(set_up: Callable[..., None], *arguments: Any) -> None:

@@ -106,7 +106,7 @@ def remove_folder(path: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Removes what a killed process left half-written in `folder`, and nothing still at work."""
     for path in folder.glob(f".*{TEMPORARY}"):
-        with contextlib.suppress(BlockingIOError, FileNotFoundError), held(path):
+        with contextlib.suppress(OSError), held(path):  # what can't be removed does no harm
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

@@ -326,6 +326,18 @@ def test_a_signal_while_a_text_is_tokenised_is_one_line_and_leaves_nothing(tmp_p
 
 
 @SIGNALS
+def test_a_signal_given_twice_is_one_line(tmp_path, number):
+    code = (
+        "import atexit, os\n"
+        "from minigpt.errors import run_command\n"
+        f"atexit.register(os.kill, os.getpid(), {number})\n"
+        f"run_command(lambda _: os.kill(os.getpid(), {number}))\n"
+    )
+    done = run_program(tmp_path / "program.py", code)
+    assert (done.returncode, done.stderr) == (128 + number, "error: stopped\n")
+
+
+@SIGNALS
 def test_a_signal_while_processes_start_is_one_line(tmp_path, number):
     code = (
         "import os, signal\n"
