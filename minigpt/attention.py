@@ -70,6 +70,13 @@ class MultiHeadAttentionWrapper(nn.Module):
 # ------------------------------------------------------------------------------ heads at once
 
 
+class HeadNorm(nn.RMSNorm):
+    """Vectors of one length, in the number format that they come in, whatever the weight's is."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight.type_as(x), self.eps)
+
+
 class MultiHeadAttention(nn.Module):
     """All heads in one go, the same function as the wrapper: (…, T, E) -> (…, T, E).
 
@@ -96,8 +103,8 @@ class MultiHeadAttention(nn.Module):
         self.W_key = nn.Linear(input_dim, num_heads * head_dim, bias=bias)
         self.W_value = nn.Linear(input_dim, num_heads * head_dim, bias=bias)
         self.out_proj = nn.Linear(num_heads * head_dim, input_dim, bias=bias)
-        self.query_norm = nn.RMSNorm(head_dim) if qk_norm else nn.Identity()
-        self.key_norm = nn.RMSNorm(head_dim) if qk_norm else nn.Identity()
+        self.query_norm = HeadNorm(head_dim) if qk_norm else nn.Identity()
+        self.key_norm = HeadNorm(head_dim) if qk_norm else nn.Identity()
         self.rotary, self.dropout, self.fused = rotary, dropout, fused
 
     @classmethod

@@ -8,8 +8,6 @@ equal states are equal bytes.
 model, optimisers, state -> run directory -> Run
 """
 
-import hashlib
-import json
 import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,26 +20,22 @@ from torch import Tensor, nn
 from minigpt import storage
 from minigpt.command_line import load_config
 from minigpt.config import Config
-from minigpt.errors import DATA, NON_FINITE, UserError
+from minigpt.errors import NON_FINITE, UserError
 from minigpt.model import GPT
+from minigpt.saved_runs import (
+    MANIFEST,
+    TrainingState,
+    best_checkpoint,
+    checkpoints,
+    digest,
+    find_checkpoint,
+    read_state,
+    verify,
+)
 from minigpt.tokenizer import Tokenizer
 from minigpt.weights import load_weights, optimizer_tensors, to_bytes, weights_of
 
 FORMAT = 1
-MANIFEST = "manifest.json"
-
-
-@dataclass
-class TrainingState:
-    """Where a training stands, beside its weights; losses in nats per token."""
-
-    step: int = 0
-    tokens: int = 0
-    val_loss: float | None = None
-    best_val_loss: float | None = None
-    best_step: int | None = None
-    evaluations_without_gain: int = 0
-    corpus: str = ""  # fingerprint
 
 
 @dataclass
@@ -111,10 +105,6 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def require_finite(tensors: dict[str, Tensor], step: int) -> None:
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
@@ -134,82 +124,6 @@ def prune(run_dir: Path, keep: int) -> None:
 # ------------------------------------------------------------------------------ reading
 
 
-def checkpoints(run_dir: Path) -> list[Path]:
-    """The run's checkpoint folders, oldest first."""
-    return sorted((run_dir / "checkpoints").glob("step-*"), key=step_of)
-
-
-def step_of(folder: Path) -> int:
-    number = folder.name.removeprefix("step-")
-    return int(number) if number.isdigit() else -1
-
-
-def verify(folder: Path) -> None:
-    """Compares a checkpoint with its manifest; raises UserError naming the damaged file."""
-    try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        intact = content.pop("digest") == digest(content)
-    except (OSError, ValueError, KeyError, AttributeError):
-        intact = False
-    if not intact:
-        raise damaged(folder / MANIFEST)
-    for name, expected in content["files"].items():
-        path = folder / name
-        if not path.is_file() or storage.sha256(path) != expected["sha256"]:
-            raise damaged(path)
-
-
-def damaged(path: Path) -> UserError:
-    advice = "use another checkpoint (--checkpoint STEP) or train again"
-    return UserError(f"{path}: damaged or incomplete; {advice}", DATA)
-
-
-def read_state(folder: Path) -> TrainingState:
-    return TrainingState(**json.loads((folder / "state.json").read_text(encoding="utf-8")))
-
-
-def last_good(run_dir: Path) -> tuple[Path | None, list[Path]]:
-    """The newest checkpoint that verifies, and the damaged ones that are newer."""
-    skipped: list[Path] = []
-    for folder in reversed(checkpoints(run_dir)):
-        try:
-            verify(folder)
-            return folder, skipped
-        except UserError:
-            skipped.append(folder)
-    return None, skipped
-
-
-def best_checkpoint(run_dir: Path) -> Path | None:
-    """The checkpoint with the lowest validation loss."""
-    losses = {}
-    for folder in checkpoints(run_dir):
-        try:
-            loss = read_state(folder).val_loss
-        except (OSError, ValueError, TypeError):
-            continue  # damaged: `verify` tells of it when somebody asks for it
-        if loss is not None:
-            losses[folder] = loss
-    return min(losses, key=lambda folder: losses[folder]) if losses else None
-
-
-def find_checkpoint(run_dir: Path, which: str | int = "best") -> Path:
-    """The folder of the `best` or `last` checkpoint or of a step; raises UserError."""
-    folders = checkpoints(run_dir)
-    if not folders:
-        advice = "give a folder made by scripts/train.py, such as runs/stories-1"
-        raise UserError(f"{run_dir}: holds no checkpoint; {advice}", DATA)
-    if which == "best":
-        return best_checkpoint(run_dir) or folders[-1]
-    if which == "last":
-        return folders[-1]
-    steps = {step_of(folder): folder for folder in folders}
-    if not str(which).isdigit() or int(which) not in steps:
-        allowed = ", ".join(["best", "last", *map(str, steps)])
-        raise UserError(f"{run_dir}: no checkpoint {which!r}; there are {allowed}", DATA)
-    return steps[int(which)]
-
-
 def load_run(
     run_dir: str | Path, which: str | int = "best", device: str | torch.device = "cpu"
 ) -> Run:
@@ -218,9 +132,6 @@ def load_run(
     The model is in evaluation mode. Raises UserError when the folder is no run or is damaged.
     """
     run_dir = Path(run_dir)
-    if run_dir.suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
-        advice = "convert it to safetensors on your side and give the run's folder"
-        raise UserError(f"{run_dir}: pickled weights can run code and are not read; {advice}", DATA)
     folder = find_checkpoint(run_dir, which)
     verify(folder)
     config = load_config(run_dir / "config.yaml", [])
@@ -228,15 +139,3 @@ def load_run(
     model = GPT(config.model, tokenizer.vocab_size)
     load_weights(model, load_file(folder / "model.safetensors"))
     return Run(run_dir, config, tokenizer, model.to(device).eval(), read_state(folder))
-
-
-def newest_run(root: Path = Path("runs")) -> Path:
-    """The run that saved last; raises UserError when there is none."""
-    newest = {
-        folder: (checkpoints(folder)[-1]).stat().st_mtime
-        for folder in root.glob("*")
-        if checkpoints(folder)
-    }
-    if not newest:
-        raise UserError(f"{root}: no trained run; make one with python scripts/train.py", DATA)
-    return max(newest, key=lambda folder: newest[folder])

@@ -2,14 +2,17 @@
 
 Every mistake a person can make ends in a `UserError`. Its message follows one pattern:
 where it is: what is wrong; what is allowed; what to do. A script wraps its `main` in
-`run_command`, which prints that line and exits with the code of the kind of mistake.
+`run_command`, which prints that line and exits with the code of the kind of mistake. `kill`
+ends a command as Ctrl-C does, so that whatever is half done is cleaned up.
 
 exception -> one line on stderr and an exit code
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import NoReturn
 
 CONFIG = 2
@@ -29,8 +32,18 @@ class UserError(Exception):
         self.exit_code = exit_code
 
 
+class Terminated(KeyboardInterrupt):
+    """Somebody ended this process with `kill`."""
+
+
+def terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
 def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
     """Runs `main(arguments)` and exits; a user's mistake is one line, unless `--debug` is given."""
+    signal.signal(signal.SIGTERM, terminate)
+    open_missing_consoles()
     arguments = sys.argv[1:]
     if "--debug" in arguments:
         arguments.remove("--debug")
@@ -39,15 +52,32 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
         sys.exit(main(arguments))
     except UserError as error:
         exit_with(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        exit_with("stopped", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # once is enough: all that is left is to leave
+        exit_with("stopped", TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not is_lack_of_memory(error):
+            raise
         exit_with("memory: not enough of it; use a smaller model, batch or context", RESOURCES)
     except OSError as error:
         exit_with(f"{error.filename or 'system'}: {error.strerror or error}", RESOURCES)
+
+
+def open_missing_consoles() -> None:
+    """Where a console was closed, as `>&-` does, no file opened later may take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """PyTorch tells of it by a RuntimeError, in words that depend on the device."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in words or "allocate memory" in words
 
 
 def exit_with(message: str, exit_code: int) -> NoReturn:

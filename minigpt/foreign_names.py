@@ -38,7 +38,7 @@ FOREIGN = {
         "train.patience": "early_stopping early_stopping_patience",
         "train.ema": "ema_decay",
         "train.keep": "save_total_limit",
-        "train.max_minutes": "max_time time_budget max_hours minutes",
+        "train.max_minutes": "max_time time time_budget max_hours minutes",
         "data.path": "dataset data_dir text train_file data_path file input corpus train_data",
         "data.tokenizer": "tokenizer_name encoder vocab_type",
         "data.val_fraction": "val_size val_split validation_split val_ratio",

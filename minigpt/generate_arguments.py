@@ -5,9 +5,10 @@ arguments -> options -> config, prompt
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from minigpt.errors import DATA, UserError
+from minigpt.options import Parser
 
 if TYPE_CHECKING:
     from minigpt.config import Config
@@ -30,11 +31,6 @@ Where an option is not given, the run's own setting counts.
   python scripts/generate.py --prompt FILE:start.txt --stop "The end" --top-k=None
   python scripts/generate.py --interactive
 """
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"command line: {message}; see --help")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

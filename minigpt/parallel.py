@@ -1,4 +1,4 @@
-"""Tokenises chunk after chunk, in several processes where a text is long enough for that to pay.
+"""Several processes where work is long enough for that to pay; above all, to tokenise a text.
 
 chunks of text -> (chunk, ids) in the same order
 """
@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from minigpt.errors import RESOURCES, UserError
+from minigpt.interrupts import EXIT_CODES
 from minigpt.tokenizer import Tokenizer
 
 Encoder = Callable[[Iterable[str]], Iterator[tuple[str, np.ndarray]]]
@@ -31,8 +34,7 @@ def encoder(tokenizer: Tokenizer, num_characters: int) -> Iterator[Encoder]:
     if num_characters < LONG or by_table or os.cpu_count() == 1:
         yield partial(encode_here, tokenizer)
         return
-    start = get_context("spawn")  # a fork would copy locks of threads that it does not copy
-    with ProcessPoolExecutor(None, start, set_up, (tokenizer.to_json(),)) as pool:
+    with pool_of_processes(set_up, tokenizer.to_json()) as pool:
         yield partial(encode_there, pool)
 
 
@@ -58,9 +60,52 @@ def encode_there(
 
 def set_up(tokenizer: Any) -> None:
     global of_this_process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process answers Ctrl-C
-    threading.Thread(target=end_with_parent, daemon=True).start()
     of_this_process = Tokenizer.from_json(tokenizer)
+
+
+def encode(chunk: str) -> np.ndarray:
+    assert of_this_process is not None
+    return of_this_process.encode_chunk(chunk)
+
+
+# ------------------------------------------------------------------------------ processes
+
+
+class Pool(ProcessPoolExecutor):
+    """Starts its processes deaf to Ctrl-C and `kill`, which this process answers for all."""
+
+    def submit(self, *work: Any, **more: Any) -> Future:
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, EXIT_CODES)  # a new process inherits this
+        try:
+            return super().submit(*work, **more)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+
+def nothing() -> None:
+    pass
+
+
+@contextlib.contextmanager
+def pool_of_processes(set_up: Callable[..., None] = nothing, *arguments: Any) -> Iterator[Pool]:
+    """Processes that each call `set_up(*arguments)` first, and end with this one however it ends.
+
+    Raises UserError where one of them is killed.
+    """
+    start = get_context("spawn")  # a fork would copy locks of threads that it does not copy
+    with Pool(None, start, begin, (set_up, *arguments)) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool:
+            message = "memory: a process was killed, perhaps for lack of it; close other programs"
+            raise UserError(f"{message} and try again", RESOURCES) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def begin(set_up: Callable[..., None], *arguments: Any) -> None:
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    set_up(*arguments)
 
 
 def end_with_parent() -> None:
@@ -69,8 +114,3 @@ def end_with_parent() -> None:
     assert parent is not None
     wait([parent.sentinel])
     os._exit(1)
-
-
-def encode(chunk: str) -> np.ndarray:
-    assert of_this_process is not None
-    return of_this_process.encode_chunk(chunk)

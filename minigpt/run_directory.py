@@ -8,46 +8,39 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from minigpt import checkpoint, storage
+from minigpt import checkpoint, saved_runs, storage
 from minigpt.command_line import dump_yaml, load_config
 from minigpt.config import Config
 from minigpt.data import Corpus
 from minigpt.errors import CONFIG, DATA, UserError
 
 
-def next_name(name: str, root: Path = Path("runs")) -> Path:
-    """The first of `runs/name-1`, `runs/name-2`, … that does not exist."""
-    number = 1
-    while (root / f"{name}-{number}").exists():
-        number += 1
-    return root / f"{name}-{number}"
-
-
 def start(run_dir: Path, config: Config, corpus: Corpus) -> None:
     """Writes what belongs to the whole run; raises UserError where a run already lives."""
-    if checkpoint.checkpoints(run_dir):
+    if saved_runs.checkpoints(run_dir):
         advice = f"continue it with --resume {run_dir} or choose another run_dir"
         raise UserError(f"{run_dir}: already holds a run; {advice}", CONFIG)
-    write_config(run_dir, config)
-    corpus.tokenizer.save(run_dir / "tokenizer.json")
+    describe(run_dir, config, corpus)
 
 
-def write_config(run_dir: Path, config: Config) -> None:
+def describe(run_dir: Path, config: Config, corpus: Corpus) -> None:
+    storage.remove_leftovers(run_dir)
     storage.write_text(run_dir / "config.yaml", dump_yaml(config))
+    corpus.tokenizer.save(run_dir / "tokenizer.json")
 
 
 def resume(run_dir: Path, config: Config, corpus: Corpus) -> tuple[Path, list[str]]:
     """The checkpoint to go on from, and warnings; raises UserError where it would not fit."""
     storage.remove_leftovers(run_dir / "checkpoints")
-    folder, damaged = checkpoint.last_good(run_dir)
+    folder, damaged = saved_runs.last_good(run_dir)
     if folder is None:
         reason = "all its checkpoints are damaged" if damaged else "holds no checkpoint"
         raise UserError(f"{run_dir}: {reason}; train anew without --resume", DATA)
     refuse_changes(run_dir, config)
-    if checkpoint.read_state(folder).corpus != corpus.fingerprint:
+    if saved_runs.read_state(folder).corpus != corpus.fingerprint:
         advice = "give the same text, or train anew without --resume"
         raise UserError(f"{run_dir}: the corpus is not the one it was trained on; {advice}", DATA)
-    write_config(run_dir, config)
+    describe(run_dir, config, corpus)
     skipped = [f"{path.name} is damaged; going on from {folder.name}" for path in damaged]
     return folder, skipped + changed_surroundings(folder)
 
@@ -69,7 +62,7 @@ def refuse_changes(run_dir: Path, config: Config) -> None:
 
 def changed_surroundings(folder: Path) -> list[str]:
     """What differs from when the checkpoint was written; results may then differ a little."""
-    written = json.loads((folder / checkpoint.MANIFEST).read_text(encoding="utf-8"))
+    written = json.loads((folder / saved_runs.MANIFEST).read_text(encoding="utf-8"))
     now = checkpoint.surroundings()
     return [
         f"{key} was {written[key]} and is now {now[key]}; results may differ slightly"

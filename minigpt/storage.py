@@ -21,6 +21,8 @@ from typing import Any, BinaryIO
 from minigpt.errors import DATA, LOCKED, RESOURCES, UserError
 
 TEMPORARY = ".partial"
+UNUSABLE = {errno.EACCES, errno.EROFS, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EEXIST}
+UNUSABLE |= {errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP}
 on_failpoint: Callable[[str, Path], None] | None = None  # set by tests only
 
 
@@ -44,15 +46,21 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def unfinished(path: Path) -> Path:
+    """Where `path` lies while it is not whole."""
+    if not path.name:
+        raise UserError(f"'{path}': is no name for a file; give another", DATA)
+    return path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+
+
 @contextlib.contextmanager
 def open_new(path: Path) -> Iterator[BinaryIO]:
     """A binary file to write to; it takes the name `path` only if the block ends without error."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    temporary = unfinished(path)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(temporary, "wb") as file:
+            with open(temporary, "wb") as file, held(temporary):
                 yield file
                 failpoint("write", path)
                 _flush(file)
@@ -66,12 +74,12 @@ def open_new(path: Path) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder to fill; it becomes `path` only if the block ends without error."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    temporary = unfinished(path)
     with _explained(path):
         try:
             temporary.mkdir(parents=True)
-            yield temporary
+            with held(temporary):
+                yield temporary
             sync_folder(temporary)
             failpoint("rename", path)
             if path.exists():
@@ -90,15 +98,27 @@ def append_line(path: Path, line: str) -> None:
 
 def remove_folder(path: Path) -> None:
     """Removes a folder; it loses its name first, so that no reader meets half of it."""
-    doomed = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    doomed = unfinished(path)
     os.rename(path, doomed)
     shutil.rmtree(doomed)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes what a killed process left half-written in `folder`."""
+    """Removes what a killed process left half-written in `folder`, and nothing still at work."""
     for path in folder.glob(f".*{TEMPORARY}"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError), held(path):  # what can't be removed does no harm
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Marks a file or folder as at work on, until the process ends, however it does."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:
@@ -119,8 +139,9 @@ def sha256(path: Path) -> str:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Holds `folder` for this process alone; raises UserError naming the owner if it is taken."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "a+") as file:
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -148,9 +169,9 @@ def _explained(path: Path) -> Iterator[None]:
             free = shutil.disk_usage(_existing_parent(path)).free / 2**20
             message = f"{path}: the disk is full ({free:.0f} MiB free); make room and try again"
             raise UserError(message, RESOURCES) from None
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            message = f"{path}: may not be written; choose a folder that you can write to"
-            raise UserError(message, DATA) from None
+        if error.errno in UNUSABLE:
+            message = f"{path}: can't be written ({error.strerror})"
+            raise UserError(f"{message}; choose another place or work elsewhere", DATA) from None
         raise
 
 

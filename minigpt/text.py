@@ -103,6 +103,7 @@ class TextSource:
 
 def open_text(config: Config, cache: Path = CACHE, progress: bool = True) -> Corpus:
     """The corpus of `config.data.path`; raises UserError where the text can't be used."""
+    storage.remove_leftovers(cache)
     source = TextSource.find(config.data)
     path = cache / f"{config.data.tokenizer_kind}-{source.key[:16]}.ids"
     corpus = read_corpus(path, source)

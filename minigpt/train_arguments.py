@@ -10,7 +10,7 @@ from typing import Any
 
 from minigpt.command_line import load_config, unwrapped
 from minigpt.config import GROUPS, Config
-from minigpt.config_file import FIELDS, complaint
+from minigpt.config_file import FIELDS, complaint, full_key
 
 USAGE = """\
 usage: python scripts/train.py [CONFIG.yaml] [key=value ...] [--resume [RUN]] [--dry-run]
@@ -77,9 +77,8 @@ def option(name: str, rest: list[str]) -> str:
     """`--key value`, `--key=value` or `--switch` as `key=value`."""
     if "=" in name:
         return name
-    key = name.replace("-", "_")
-    switches = [full for full in FIELDS if key in (full, full.split(".")[-1]) and is_switch(full)]
-    if switches and (not rest or rest[0].startswith("--") or "=" in rest[0]):
+    full = full_key(name, "command line")
+    if is_switch(full) and (not rest or rest[0].startswith("--") or "=" in rest[0]):
         return f"{name}=on"
     if not rest:
         raise complaint(f"command line: --{name}", "a value is missing; write --key value")
@@ -101,7 +100,7 @@ def advice_for(word: str, file: Path | None) -> str:
 
 def resumed(resume: str, file: Path | None, overrides: list[str], dry_run: bool) -> TrainArguments:
     """Settings of a run that exists, changed by what is given now."""
-    from minigpt.checkpoint import newest_run
+    from minigpt.saved_runs import newest_run
 
     run_dir = newest_run() if resume == "newest" else Path(resume)
     if not (run_dir / "config.yaml").is_file():

@@ -6,7 +6,9 @@ Resuming cuts both back to the checkpoint, so every step stands there once.
 numbers of a step -> terminal, metrics.jsonl, samples.txt
 """
 
+import contextlib
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ from tqdm import tqdm
 from minigpt import storage
 
 SAMPLE_HEADER = "======== step "
+HEADER_LINE = re.compile(rf"^{SAMPLE_HEADER}(\d+)$", re.MULTILINE)
 
 
 class TrainingLog:
@@ -90,18 +93,16 @@ def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     records = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
+    for line in path.read_bytes().splitlines():
+        with contextlib.suppress(ValueError):
             records.append(json.loads(line))
-        except ValueError:
-            continue
-    return records
+    return [record for record in records if isinstance(record, dict) and "step" in record]
 
 
 def samples_until(path: Path, last_step: int) -> str:
     """The part of a `samples.txt` that was written up to `last_step`."""
     if not path.exists():
         return ""
-    blocks = path.read_text(encoding="utf-8").split(SAMPLE_HEADER)[1:]
-    kept = [block for block in blocks if int(block.split("\n", 1)[0]) <= last_step]
-    return "".join(SAMPLE_HEADER + block for block in kept)
+    text = path.read_bytes().decode("utf-8", "replace")
+    later = (m.start() for m in HEADER_LINE.finditer(text) if int(m[1]) > last_step)
+    return text[: next(later, len(text))]

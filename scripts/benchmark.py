@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from minigpt.errors import UserError, run_command
+from minigpt.errors import run_command
+from minigpt.options import Parser
 from minigpt.storage import write_json
 
 Call = Callable[[], object]
@@ -199,11 +200,6 @@ def verdict(cases: list[Case]) -> Iterator[str]:
 # ------------------------------------------------------------------------------ command line
 
 QUESTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"attention": attention}
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"command line: {message}; see --help")
 
 
 def main(arguments: list[str]) -> None:

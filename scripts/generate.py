@@ -2,22 +2,26 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from minigpt.console import converse, escape_what_cannot_be_shown, show_all
 from minigpt.errors import run_command
 from minigpt.generate_arguments import parse, read_config, read_prompt
+from minigpt.saved_runs import find_checkpoint, newest_run
 
 
 def main(arguments: list[str]) -> None:
     options = parse(arguments)
     read_config(options)  # tells of mistakes before PyTorch is there, which takes seconds
     prompt = read_prompt(options.prompt) if options.prompt is not None else None
+    run_dir = Path(options.run or newest_run())
+    find_checkpoint(run_dir, options.checkpoint)
     escape_what_cannot_be_shown()
-    from minigpt.checkpoint import load_run, newest_run
+    from minigpt.checkpoint import load_run
     from minigpt.device import choose_device
     from minigpt.generate import exact, generate, stream
 
-    run = load_run(options.run or newest_run(), options.checkpoint, choose_device(options.device))
+    run = load_run(run_dir, options.checkpoint, choose_device(options.device))
     if options.run is None:
         print(f"{run.run_dir}, step {run.step}", file=sys.stderr)
     config = read_config(options, run.run_dir / "config.yaml")

@@ -6,9 +6,9 @@ from minigpt.heads.arguments import parse
 
 
 def main(arguments: list[str]) -> None:
-    options = parse(arguments)
+    options = parse(arguments)  # mistakes before PyTorch, which takes seconds to import
     escape_what_cannot_be_shown()
-    from minigpt.heads import commands  # only now: PyTorch takes seconds to import
+    from minigpt.heads import commands
 
     if options.compare:
         print(commands.compare_two(options))

@@ -1,10 +1,9 @@
 """Tells stories: python scripts/make_stories.py [--count N] [--seed N] [--split S] [--output F]"""
 
-import argparse
 from pathlib import Path
-from typing import NoReturn
 
 from minigpt.errors import UserError, run_command
+from minigpt.options import Parser
 
 SPLITS = {
     "train": "as trained on",
@@ -13,11 +12,6 @@ SPLITS = {
     "val-far": "longer ones",
     "val-trap": "only those where what is nearest is often wrong",
 }
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"command line: {message}; see --help")
 
 
 def main(arguments: list[str]) -> None:

@@ -1,9 +1,9 @@
 """Gets a text to train on: python scripts/prepare_data.py shakespeare [--from FILE]"""
 
-import argparse
 from pathlib import Path
 
 from minigpt.errors import run_command
+from minigpt.options import Parser
 
 
 def main(arguments: list[str]) -> None:
@@ -15,8 +15,8 @@ def main(arguments: list[str]) -> None:
     print("python scripts/train.py configs/shakespeare.yaml")
 
 
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("prepare_data.py", description="Gets a text to train on.")
+def parser() -> Parser:
+    parser = Parser("prepare_data.py", description="Gets a text to train on.")
     parser.add_argument("name", choices=["shakespeare"], help="tiny Shakespeare, 1.1 MB")
     parser.add_argument(
         "--from",

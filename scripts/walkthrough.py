@@ -1,11 +1,11 @@
 """Attention by hand: every step of two heads reading "the dog fetched the ball", with numbers."""
 
-import argparse
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from minigpt.errors import run_command
+from minigpt.options import Parser
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +17,7 @@ PLAIN = "\033[0m"
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(description="Prints every step of attention, with numbers.")
+    parser = Parser(description="Prints every step of attention, with numbers.")
     parser.add_argument("--color", choices=["auto", "always", "never"], default="auto")
     asked = parser.parse_args(arguments)
     import torch

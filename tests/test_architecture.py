@@ -7,9 +7,9 @@ import pytest
 from conftest import REPOSITORY
 
 FLOORS = [
-    {"errors", "storage", "cache", "rotary", "foreign_names", "console"},
+    {"errors", "storage", "cache", "rotary", "foreign_names", "console", "options"},
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
-    | {"attention", "device", "interrupts", "text_files", "parallel"},
+    | {"attention", "device", "interrupts", "text_files", "parallel", "saved_runs"},
     {"data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
     {"checkpoint", "averaging", "run_directory", "generate", "training_log", "loss_plot"},
     {"trainer", "train_arguments", "generate_arguments"},
@@ -17,6 +17,7 @@ FLOORS = [
 WINGS = {"stories", "heads", "explorer", "interop"}
 WITHOUT_TORCH = {"errors", "storage", "config", "config_file", "command_line", "tokenizer"}
 WITHOUT_TORCH |= {"data", "text", "text_files", "vocabulary", "dry_run", "train_arguments"}
+WITHOUT_TORCH |= {"saved_runs", "generate_arguments"}
 BANNED_CALLS = {"eval", "exec", "torch.load", "torch.save", "yaml.load", "np.savez"}
 PACKAGE = sorted((REPOSITORY / "minigpt").rglob("*.py"))
 SCRIPTS = sorted((REPOSITORY / "scripts").glob("*.py"))
@@ -113,6 +114,17 @@ def test_nobody_unpickles_evaluates_or_writes_files_on_the_side(path):
                 if called == "open":
                     mode = ast.unparse(node.args[1]) if len(node.args) > 1 else "'r'"
                     assert not set("wax+") & set(mode), f"open to write in line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", PACKAGE + SCRIPTS, ids=lambda path: path.stem)
+def test_no_text_is_read_or_written_in_the_systems_own_encoding(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            called, words = ast.unparse(node.func), ast.unparse(node)
+            if called.endswith(".read_text") or (
+                called in ("open", "io.open") and "b'" not in words
+            ):
+                assert "encoding=" in words, f"{words} in line {node.lineno}"
 
 
 @pytest.mark.parametrize("path", PACKAGE, ids=lambda path: path.stem)

@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
-from conftest import REPOSITORY, run_script
+from conftest import REPOSITORY, TINY, run_script
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -207,12 +208,18 @@ def test_options_are_settings_too(words, read, value):
 
 @pytest.mark.parametrize(
     "words",
-    [["--max-steps"], ["novel.txt"], ["a.yaml", "b.yaml"], ["--nonsense=1"], ["x"], ["=3"]],
+    [["--max-steps"], ["novel.txt"], ["a.yaml", "b.yaml"], ["--nonsense=1"], ["x"], ["=3"], [""]],
 )
 def test_words_that_mean_nothing_are_one_line(words):
     with pytest.raises(UserError) as caught:
         parse_train_arguments(words)
     assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_option_is_called_so_with_and_without_a_value():
+    for words in (["--dryrun"], ["--dryrun", "yes"], ["--dryrun=yes"]):
+        with pytest.raises(UserError, match="dryrun: unknown setting"):
+            parse_train_arguments(words)
 
 
 @given(
@@ -249,13 +256,35 @@ def test_shipped_configs_are_read_and_repeat_no_default(path):
             assert value_of(config, name) != value_of(standard, name), f"{name} is the default"
 
 
+SETTINGS = {
+    "": "run_dir seed device precision compile",
+    "data.": "source path encoding tokenizer vocab_size val_fraction",
+    "model.": "num_layers num_heads embed_dim context_length feed_forward_multiple activation "
+    "positions bias dropout tie_embeddings qk_norm",
+    "train.": "max_steps max_minutes batch_size accumulate optimizer learning_rate "
+    "min_learning_rate schedule warmup_steps weight_decay beta1 beta2 grad_clip eval_interval "
+    "save_interval sample_interval log_interval patience ema keep",
+    "sample.": "prompt num_samples max_new_tokens temperature top_k top_p min_p "
+    "repetition_penalty stop",
+}
+
+
+def test_settings_keep_the_names_that_configs_and_runs_use():
+    assert {group + name for group, names in SETTINGS.items() for name in names.split()} == set(
+        FIELDS
+    )
+
+
 def test_help_names_every_setting_with_its_default():
     text = help_text()
     for name in FIELDS:
         assert f"{name}=" in text
 
 
-@pytest.mark.parametrize("words", [["--help"], ["learning_rate=abc"], ["--nonsense"]])
+QUICK = [["--help"], ["learning_rate=abc"], ["--nonsense"], ["--resume"], ["--resume", "nowhere"]]
+
+
+@pytest.mark.parametrize("words", QUICK)
 def test_help_and_mistakes_do_without_pytorch(tmp_path, words):
     code = (
         "import sys, runpy; sys.argv = ['train.py', *sys.argv[1:]]\n"
@@ -267,12 +296,23 @@ def test_help_and_mistakes_do_without_pytorch(tmp_path, words):
     )
     assert "AssertionError" not in done.stderr
     assert "Traceback" not in done.stderr
-    assert done.returncode == (0 if words == ["--help"] else CONFIG)
+    assert done.returncode == {"--help": 0, "--resume": 3}.get(words[-1], CONFIG)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_device_that_is_not_there_is_one_line():
-    done = run_script("train.py", "device=cuda:7", "max_steps=1", cwd=REPOSITORY)
+def test_help_and_mistakes_are_told_at_once(tmp_path):
+    for words in (["--help"], ["learning_rate=abc"]):
+        seconds = []
+        for _ in range(4):
+            started = time.monotonic()
+            run_script("train.py", *words, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": ""})
+            seconds.append(time.monotonic() - started)
+        assert min(seconds) < 0.5
+
+
+def test_a_device_that_is_not_there_is_one_line_and_no_run(tmp_path, text_file):
+    done = run_script("train.py", f"data.path={text_file}", *TINY, "device=cuda:7", cwd=tmp_path)
     assert done.returncode == CONFIG
     assert len(done.stderr.strip().splitlines()) == 1
     assert "cpu" in done.stderr
+    assert not (tmp_path / "runs").exists()

@@ -1,6 +1,7 @@
 """Corpora: batches and windows, and any file at all, read exactly or refused in one line."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt import download, parallel, text_files, vocabulary
+from minigpt.command_line import load_config
 from minigpt.config import Config, DataConfig, ModelConfig
 from minigpt.data import NOTHING, Corpus, Floor, Split
-from minigpt.errors import DATA, UserError
+from minigpt.errors import DATA, RESOURCES, UserError
+from minigpt.stories.corpus import open_stories
 from minigpt.text import open_text
 from minigpt.tokenizer import Tokenizer
 
@@ -295,25 +298,106 @@ def test_a_long_text_takes_several_processes_and_gives_the_same_ids(tmp_path, op
     assert together.train.ids.tolist() == whole
 
 
-def test_no_process_outlives_a_killed_parent(tmp_path):
-    program = tmp_path / "parent.py"
-    program.write_text(
-        "import multiprocessing, os, signal\n"
-        "from minigpt import parallel\n"
-        "from minigpt.tokenizer import Tokenizer\n"
-        "if __name__ == '__main__':\n"
-        "    parallel.LONG, parallel.os.cpu_count = 0, lambda: 2\n"
-        "    with parallel.encoder(Tokenizer.word([]), 1) as encode:\n"
-        "        list(encode(['one', 'two', 'three']))\n"
-        "        print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n",
-        encoding="utf-8",
-    )
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+def run_program(program: Path, code: str, *arguments: str) -> subprocess.CompletedProcess:
+    """Runs `code` as a program of its own, which processes may be started from."""
+    program.write_text(code, encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, str(program)]
+    command = [sys.executable, str(program), *arguments]
+    options = {"capture_output": True, "timeout": 60, "text": True, "cwd": program.parent}
+    return subprocess.run(command, env=environment, check=False, **options)
+
+
+@SIGNALS
+def test_a_signal_while_a_text_is_tokenised_is_one_line_and_leaves_nothing(tmp_path, number):
+    (tmp_path / "animals.txt").write_text(TEXT, encoding="utf-8")
+    code = (
+        "import os, runpy\n"
+        "from minigpt.tokenizer import Tokenizer\n"
+        f"Tokenizer.encode_chunk = lambda *_: os.kill(os.getpid(), {number})\n"
+        f"runpy.run_path({str(REPOSITORY / 'scripts' / 'train.py')!r}, run_name='__main__')\n"
+    )
+    done = run_program(tmp_path / "program.py", code, "data.path=animals.txt", "--dry-run")
+    assert done.stderr == "error: stopped\n"
+    assert done.returncode == 128 + number
+    assert not list((tmp_path / "data" / "cache").iterdir())
+
+
+@SIGNALS
+def test_a_signal_given_twice_is_one_line(tmp_path, number):
+    code = (
+        "import atexit, os\n"
+        "from minigpt.errors import run_command\n"
+        f"atexit.register(os.kill, os.getpid(), {number})\n"
+        f"run_command(lambda _: os.kill(os.getpid(), {number}))\n"
+    )
+    done = run_program(tmp_path / "program.py", code)
+    assert (done.returncode, done.stderr) == (128 + number, "error: stopped\n")
+
+
+@SIGNALS
+def test_a_signal_while_processes_start_is_one_line(tmp_path, number):
+    code = (
+        "import os, signal\n"
+        "from minigpt.errors import run_command\n"
+        "from minigpt.parallel import pool_of_processes\n"
+        "def main(arguments):\n"
+        "    with pool_of_processes() as pool:\n"
+        "        pool.submit(len, 'word')\n"
+        f"        os.killpg(0, {number})\n"
+        "        pool.submit(len, 'word').result()\n"
+        "if __name__ == '__main__':\n"
+        "    os.setpgrp()\n"
+        "    run_command(main)\n"
+    )
+    done = run_program(tmp_path / "program.py", code)
+    assert (done.returncode, done.stderr) == (128 + number, "error: stopped\n")
+
+
+@pytest.mark.parametrize("settings", [["data.path=animals.txt"], []], ids=["text", "stories"])
+def test_what_a_killed_process_left_in_the_cache_is_removed(tmp_path, monkeypatch, settings):
+    monkeypatch.setattr("minigpt.stories.corpus.NUM_STORIES", {"train": 9, "val": 3})
+    (tmp_path / "animals.txt").write_text(TEXT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    cache = tmp_path / "cache"
+    (cache / ".stories-1.77.partial").mkdir(parents=True)
+    (cache / ".bpe-1.78.partial").write_text("half")
+    opener = open_text if settings else open_stories
+    opener(load_config(None, settings), cache)
+    assert not list(cache.glob(".*"))
+
+
+def test_no_process_outlives_a_killed_parent(tmp_path):
+    code = (
+        "import multiprocessing, os, signal\n"
+        "from minigpt.parallel import pool_of_processes\n"
+        "if __name__ == '__main__':\n"
+        "    with pool_of_processes() as pool:\n"
+        "        pool.submit(len, 'word').result()\n"
+        "        print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     # the children hold the pipe too, so this returns only when they have ended
-    done = subprocess.run(command, capture_output=True, timeout=60, env=environment, check=False)
-    assert len(done.stdout.split()) in (1, 2), done.stderr
+    done = run_program(tmp_path / "program.py", code)
+    assert done.stdout.split(), done.stderr
+
+
+def test_a_process_that_is_killed_is_one_line(tmp_path):
+    code = (
+        "import os\n"
+        "from minigpt.errors import run_command\n"
+        "from minigpt.parallel import pool_of_processes\n"
+        "def main(arguments):\n"
+        "    with pool_of_processes() as pool:\n"
+        "        list(pool.map(os._exit, [9]))\n"
+        "if __name__ == '__main__':\n"
+        "    run_command(main)\n"
+    )
+    done = run_program(tmp_path / "program.py", code)
+    assert done.returncode == RESOURCES
+    assert len(done.stderr.splitlines()) == 1 and "a process was killed" in done.stderr
 
 
 def test_a_large_vocabulary_takes_32_bits(tmp_path, opened):

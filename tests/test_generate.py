@@ -427,6 +427,7 @@ def test_a_story_begins_after_a_line_break_that_is_not_shown(script):
 
 
 def test_interactive_answers_until_an_empty_line(script):
+    """A prompt that can't be read is told of, and the next one answered."""
     out = script("--interactive", "--max-new-tokens=5", answers=["abc", "xyz", "abc", ""])
     first, second = out.splitlines()
     assert first.startswith("abc") and second.startswith("abc") and first != second
@@ -478,11 +479,17 @@ try:
 finally:
     print(sorted({{"torch", "numpy"}} & set(sys.modules)))
 """
-    for arguments in (["--help"], ["--top-k=x"]):
+    for arguments, code in (
+        (["--help"], 0),
+        (["--top-k=x"], CONFIG),
+        (["runs/none"], DATA),
+        (["--checkpoint=9"], DATA),
+        (["--checkpoint=²"], DATA),
+    ):
         command = [sys.executable, "-c", program, *arguments]
         done = subprocess.run(command, cwd=home, capture_output=True, encoding="utf-8", check=False)
         assert done.stdout.endswith("[]\n")
-        assert done.returncode == (0 if arguments == ["--help"] else CONFIG)
+        assert done.returncode == code
 
 
 def test_the_real_process_writes_the_same_on_a_console_that_lacks_characters(home, script):

@@ -17,6 +17,7 @@ from minigpt.checkpoint import load_run
 from minigpt.config import Config, ModelConfig
 from minigpt.errors import UserError
 from minigpt.heads import (
+    arguments,
     asking,
     baselines,
     changing,
@@ -413,13 +414,13 @@ def test_one_relation_is_told_with_cases(judgement):
     [("agreement", "agreement"), ("pronoun-name", "pronoun → name"), ("Surname", "surname")],
 )
 def test_relations_are_found_by_plain_names(wanted, found):
-    assert relation_lines.relation_named(wanted) == found
+    assert arguments.relation_named(wanted) == found
 
 
 @pytest.mark.parametrize("wanted", ["colours of the rainbow", "recall", ""])
 def test_a_relation_that_is_none_or_several_is_one_line(wanted):
     with pytest.raises(UserError, match="--relation: .*there are: pronoun-referent"):
-        relation_lines.relation_named(wanted)
+        arguments.relation_named(wanted)
 
 
 def test_swapping_the_whole_layer_before_the_head_moves_nothing_by_itself(model, told):

@@ -1,11 +1,15 @@
 """The scripts as a stranger meets them: quick help, one-line errors, colours where they belong."""
 
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
 from conftest import REPOSITORY, TINY, run_script
+
+from minigpt.errors import RESOURCES, run_command
 
 SCRIPTS = sorted(path.name for path in (REPOSITORY / "scripts").glob("*.py"))
 
@@ -51,10 +55,51 @@ def test_a_second_dry_run_is_quick(tmp_path, text_file):
     assert min(seconds) < 3  # half a second on an idle machine; PyTorch alone takes longer
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_option_that_is_none_is_one_line(script, tmp_path):
+    done = run_script(script, "--bogus=1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("error: command line: ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["", "a folder", "a file/story", "x" * 300])
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path, output):
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "a file").touch()
+    done = run_script("make_stories.py", "--count=1", f"--output={output}", cwd=tmp_path)
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 1
+    assert {path.name for path in tmp_path.rglob("*")} == {"a folder", "a file"}
+
+
+def test_lack_of_memory_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # those of this process stay
+    with pytest.raises(SystemExit) as caught:
+        run_command(lambda _: torch.empty(10**15))
+    assert caught.value.code == RESOURCES
+    assert capsys.readouterr().err == (
+        "error: memory: not enough of it; use a smaller model, batch or context\n"
+    )
+    with pytest.raises(RuntimeError):
+        run_command(lambda _: torch.zeros(2) @ torch.zeros(3))
+
+
+@pytest.mark.parametrize("script", ["walkthrough.py", "generate.py", "train.py"])
+def test_closed_consoles_are_no_mistake(script, tmp_path):
+    """What is printed goes nowhere, above all not into a file that was opened meanwhile."""
+    command = f'exec "$0" "$1" {"" if script == "walkthrough.py" else "--help"} <&- >&- 2>&-'
+    path = str(REPOSITORY / "scripts" / script)
+    done = subprocess.run(["sh", "-c", command, sys.executable, path], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+
+
 def test_any_text_trains_with_no_other_setting(tmp_path):
     (tmp_path / "my text.txt").write_text("To be, or not to be, that is the question.\n" * 400)
     done = run_script("train.py", "data.path=my text.txt", "max_steps=2", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")  # no bar where nobody watches
     assert (tmp_path / "runs" / "my text-1" / "summary.json").exists()
     assert "generate.py 'runs/my text-1'" in done.stdout
 

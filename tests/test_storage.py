@@ -1,13 +1,17 @@
 """Files appear whole or not at all."""
 
 import os
+import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from minigpt import storage
+from minigpt.command_line import load_config
 from minigpt.errors import LOCKED, RESOURCES, UserError
+from minigpt.stories import corpus
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_strays(tmp_path, monkeypatch):
@@ -70,8 +74,36 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     assert os.listdir(tmp_path) == ["kept"]
 
 
+def test_what_somebody_is_still_writing_is_kept(tmp_path):
+    with storage.open_new(tmp_path / "a") as file, storage.new_folder(tmp_path / "b") as folder:
+        storage.remove_leftovers(tmp_path)
+        file.write(b"whole")
+        storage.write_text(folder / "c", "whole")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
 def test_a_folder_that_may_not_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises((UserError, OSError)) as caught:
-        storage.write_text(tmp_path / "file" / "a", "text")
-    assert "\n" not in str(caught.value)
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file" / "a", tmp_path / "folder", tmp_path / ("x" * 300)):
+        with pytest.raises(UserError, match="can't be written") as caught:
+            storage.write_text(path, "text")
+        assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+    with pytest.raises(UserError, match="can't be written"), storage.locked(tmp_path / "file"):
+        pass
+    with pytest.raises(UserError, match="no name"):
+        storage.write_text(Path(""), "text")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_full_disk_is_one_line_for_stories_too(tmp_path, monkeypatch):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(corpus, "NUM_STORIES", {"train": 90, "val": 9})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))  # as if there were no more room
+    try:
+        with pytest.raises(UserError, match="disk is full") as caught:
+            corpus.open_stories(load_config(None), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.exit_code == RESOURCES
+    assert not os.listdir(tmp_path)

@@ -1,7 +1,11 @@
 """Training keeps its promises: exact resume, inert observers, equal accumulation, clear stops."""
 
+import functools
 import json
 import math
+import os
+import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -14,11 +18,14 @@ import torch
 from conftest import REPOSITORY, TINY, run_script
 from safetensors.torch import load_file
 
-from minigpt import checkpoint
+from minigpt import checkpoint, saved_runs, storage
 from minigpt.command_line import load_config
+from minigpt.data import Corpus, Split
 from minigpt.errors import DATA, NON_FINITE, UserError
-from minigpt.loss import evaluate, mean_loss
+from minigpt.loss import NOTHING, evaluate, mean_loss
+from minigpt.stories import corpus as story_corpus
 from minigpt.text import open_text
+from minigpt.tokenizer import Tokenizer
 from minigpt.trainer import Trainer, train
 
 CPU = ["device=cpu"]
@@ -40,7 +47,7 @@ def tiny(tmp_path, text_file, monkeypatch):
 
 
 def weights(run_dir, which="last"):
-    return load_file(checkpoint.find_checkpoint(run_dir, which) / "model.safetensors")
+    return load_file(saved_runs.find_checkpoint(run_dir, which) / "model.safetensors")
 
 
 def same(first, second):
@@ -75,7 +82,7 @@ def test_stopped_and_resumed_is_byte_for_byte_uninterrupted(
     assert stopped_at(overrides, text_file, tmp_path / "parts", step) == 130
     parts = tiny("parts", *overrides, resume=True)
     for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
-        ends = [checkpoint.find_checkpoint(run, "last") / name for run in (whole, parts)]
+        ends = [saved_runs.find_checkpoint(run, "last") / name for run in (whole, parts)]
         assert ends[0].read_bytes() == ends[1].read_bytes(), name
     steps = [r["step"] for r in read_lines(parts / "metrics.jsonl") if "train_loss" in r]
     assert steps == list(range(1, 13))
@@ -98,19 +105,50 @@ def test_four_micro_batches_are_one_batch(tiny):
         torch.testing.assert_close(one[name], four[name], rtol=1e-3, atol=1e-5)
 
 
+def gradients(corpus, run_dir, *overrides):
+    config = load_config(None, ["data.path=x", *TINY, *overrides])
+    trainer = Trainer(config, corpus, run_dir)
+    loss, num_tokens = trainer.accumulate_gradients()
+    return loss, num_tokens, {n: p.grad for n, p in trainer.model.named_parameters()}
+
+
+class Ragged(Split):
+    """Rows in which more or less is left to predict."""
+
+    def batch(self, *place, **size):
+        x, y = super().batch(*place, **size)
+        return x, np.where(x < 4, NOTHING, y)
+
+
+def test_micro_batches_of_unequal_token_counts_are_one_batch_too(tmp_path):
+    split = Ragged(np.arange(200) % 41, 200)
+    corpus = Corpus("x", Tokenizer.byte(), split, split, "")
+    one = gradients(corpus, tmp_path, "batch_size=8", "accumulate=1")
+    four = gradients(corpus, tmp_path, "batch_size=2", "accumulate=4")
+    rows = split.batch(1337, 0, batch_size=8, context_length=24)[1]
+    assert len({(two_rows != NOTHING).sum() for two_rows in np.split(rows, 4)}) > 1
+    assert one[:2] == pytest.approx(four[:2])
+    for name, gradient in one[2].items():
+        torch.testing.assert_close(gradient, four[2][name], rtol=1e-4, atol=1e-7)
+
+
 def test_the_last_step_is_evaluated_and_saved_whatever_the_intervals(tiny):
     run_dir = tiny("short", "max_steps=7", "eval_interval=1000", "save_interval=1000")
     summary = json.loads((run_dir / "summary.json").read_text())
-    assert checkpoint.step_of(checkpoint.find_checkpoint(run_dir, "last")) == summary["steps"] == 7
+    assert saved_runs.step_of(saved_runs.find_checkpoint(run_dir, "last")) == summary["steps"] == 7
     assert math.isfinite(summary["last_val_loss"])
 
 
 def test_checkpoints_come_as_often_as_asked_between_evaluations(tiny):
     run_dir = tiny("saved", "save_interval=2", "eval_interval=5", "keep=50")
-    steps = [checkpoint.step_of(folder) for folder in checkpoint.checkpoints(run_dir)]
+    steps = [saved_runs.step_of(folder) for folder in saved_runs.checkpoints(run_dir)]
     assert steps == [2, 4, 5, 6, 8, 10, 12]
-    evaluated = [checkpoint.read_state(f).val_loss for f in checkpoint.checkpoints(run_dir)]
+    evaluated = [saved_runs.read_state(f).val_loss for f in saved_runs.checkpoints(run_dir)]
     assert [loss is not None for loss in evaluated] == [s in (5, 10, 12) for s in steps]
+
+
+SUMMARY = {"best_val_loss", "best_step", "last_val_loss", "bits_per_byte", "floor", "slots"}
+SUMMARY |= {"steps", "tokens", "train_seconds", "tokens_per_second", "parameters"}
 
 
 def test_a_run_holds_what_it_promises(tiny_run):
@@ -125,6 +163,7 @@ def test_a_run_holds_what_it_promises(tiny_run):
         "checkpoints",
     }
     summary = json.loads((tiny_run / "summary.json").read_text())
+    assert summary.keys() == SUMMARY
     assert summary["steps"] == 12
     assert summary["best_val_loss"] <= summary["last_val_loss"]
     assert (tiny_run / "loss.png").read_bytes().startswith(b"\x89PNG")
@@ -139,12 +178,59 @@ def test_the_summary_tells_the_loss_over_the_whole_split(tiny_run):
     assert mean_loss(losses) == pytest.approx(summary["last_val_loss"], abs=1e-5)
 
 
+def test_a_run_on_stories_tells_the_floor_and_the_loss_by_slot(tmp_path, monkeypatch):
+    monkeypatch.setattr(story_corpus, "NUM_STORIES", {"train": 40, "val": 9})
+    config = load_config(None, [*TINY, "context_length=32"])
+    stories = story_corpus.open_stories(config, tmp_path / "cache")
+    train(config, stories, tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["floor"] == pytest.approx(stories.floor.mean)
+    assert 0 < summary["floor"] < summary["best_val_loss"]
+    assert summary["slots"].keys() == set(stories.floor.names) - {"start"}
+    assert all(slot.keys() == {"loss", "floor", "share"} for slot in summary["slots"].values())
+    assert sum(slot["share"] for slot in summary["slots"].values()) == pytest.approx(1, abs=0.01)
+
+
+def test_log_lines_are_those_that_people_parse(tiny, capsys):
+    tiny("run", "log_interval=4")
+    lines = capsys.readouterr().out.splitlines()
+    iterations = [re.fullmatch(r"iter (\d+): loss \d+\.\d+, time \d+\.\d\dms", x) for x in lines]
+    assert [int(found[1]) for found in iterations if found] == [4, 8, 12]
+    pattern = r"step (\d+): train loss \d+\.\d{4}, val loss \d+\.\d{4}"
+    evaluations = [re.fullmatch(pattern, line) for line in lines]
+    assert [int(found[1]) for found in evaluations if found] == [5, 10, 12]
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capsys):
+    """A function that runs `main` of scripts/train.py here: script("max_steps=3") -> its lines."""
+    main = runpy.run_path(str(REPOSITORY / "scripts" / "train.py"))["main"]
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_resume_takes_the_newest_run_or_the_one_named_and_keeps_its_settings(script, text_file):
+    for number in (1, 2):
+        lines = script(f"data.path={text_file}", *TINY, "max_steps=4", f"seed={number}")
+        assert lines[-1] == f"  python scripts/inspect_heads.py runs/animals-{number}"
+    script("--resume", "max_steps=6")
+    script("--resume", "runs/animals-1", "--max-steps=5")
+    for number, steps in ((1, 5), (2, 6)):
+        run = checkpoint.load_run(f"runs/animals-{number}", "last")
+        assert (run.step, run.config.seed, run.config.train.max_steps) == (steps, number, steps)
+
+
 def test_the_best_checkpoint_survives_later_worse_ones(tiny):
     run_dir = tiny("worse", "learning_rate=0.3", "max_steps=30", "eval_interval=2", "ema=None")
     summary = json.loads((run_dir / "summary.json").read_text())
-    best = checkpoint.read_state(checkpoint.find_checkpoint(run_dir, "best"))
+    best = saved_runs.read_state(saved_runs.find_checkpoint(run_dir, "best"))
     assert best.val_loss == summary["best_val_loss"]
-    assert len(checkpoint.checkpoints(run_dir)) <= 3
+    assert len(saved_runs.checkpoints(run_dir)) <= 3
 
 
 def test_patience_stops_an_overfitting_run_and_keeps_the_best(tiny):
@@ -195,7 +281,7 @@ def test_a_finished_run_resumes_with_no_steps_left_and_with_more(tiny):
     tiny("run", resume=True)
     assert same(before, weights(run_dir))
     tiny("run", "max_steps=15", resume=True)
-    assert checkpoint.step_of(checkpoint.find_checkpoint(run_dir, "last")) == 15
+    assert saved_runs.step_of(saved_runs.find_checkpoint(run_dir, "last")) == 15
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tiny):
@@ -206,7 +292,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tiny):
 
 def test_resume_falls_back_from_a_damaged_checkpoint_and_says_so(tiny, capsys):
     run_dir = tiny("run")
-    newest = checkpoint.find_checkpoint(run_dir, "last")
+    newest = saved_runs.find_checkpoint(run_dir, "last")
     data = bytearray((newest / "model.safetensors").read_bytes())
     data[len(data) // 2] ^= 1
     (newest / "model.safetensors").write_bytes(data)
@@ -215,6 +301,109 @@ def test_resume_falls_back_from_a_damaged_checkpoint_and_says_so(tiny, capsys):
     tiny("run", resume=True)
     assert f"{newest.name} is damaged" in capsys.readouterr().out
     checkpoint.load_run(run_dir, "last")
+
+
+def test_a_damaged_manifest_is_one_line(tiny):
+    run_dir = tiny("run")
+    newest = saved_runs.find_checkpoint(run_dir, "last")
+    for content in ("", "[]", "null", "{}", '{"digest": 1}', "\0"):
+        (newest / "manifest.json").write_text(content)
+        with pytest.raises(UserError, match=r"manifest\.json: damaged or incomplete"):
+            checkpoint.load_run(run_dir, "last")
+
+
+def test_strangers_among_the_checkpoints_are_left_alone(tiny):
+    run_dir = tiny("run")
+    folder = run_dir / "checkpoints"
+    (folder / "step-7").write_text("a file")
+    shutil.copytree(saved_runs.find_checkpoint(run_dir, "last"), folder / "step-00000012 (copy)")
+    tiny("run", "max_steps=30", resume=True)
+    assert saved_runs.step_of(saved_runs.find_checkpoint(run_dir, "last")) == 30
+    assert {"step-7", "step-00000012 (copy)"} < {path.name for path in folder.iterdir()}
+
+
+def test_a_torn_log_does_not_stop_a_resume(tiny):
+    run_dir = tiny("run")
+    for line in (b"torn", b'{"step": 3', b"[1]", b"{}", b"\xff\xfe"):
+        with (run_dir / "metrics.jsonl").open("ab") as file:
+            file.write(line + b"\n")
+    (run_dir / "samples.txt").write_bytes(
+        b"======== step 5\n a text that says ======== step x\n======== step y\n\xff\n"
+        b"======== step 99\nlater\n"
+    )
+    (run_dir / "tokenizer.json").unlink()
+    tiny("run", "max_steps=14", resume=True)
+    steps = [r["step"] for r in read_lines(run_dir / "metrics.jsonl") if "train_loss" in r]
+    assert steps == list(range(1, 15))
+    samples = (run_dir / "samples.txt").read_text(encoding="utf-8")
+    assert samples.startswith("======== step 5\n a text that says ======== step x\n")
+    assert "later" not in samples
+    checkpoint.load_run(run_dir, "last")
+
+
+def kill_at_call(number):
+    calls = iter(range(number))
+    return lambda *_: next(calls, None) is not None or os._exit(9)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_process_killed_while_saving_leaves_whole_checkpoints_only(tiny):
+    run_dir = tiny("run")
+    run = checkpoint.load_run(run_dir, "last")
+    state = checkpoint.TrainingState(step=13)
+    for kill_at in range(99):
+        if (child := os.fork()) == 0:
+            storage.on_failpoint = kill_at_call(kill_at)
+            checkpoint.save(run_dir, state, run.model, [])
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        newest, damaged = saved_runs.last_good(run_dir)
+        assert saved_runs.step_of(newest) in (12, 13) and not damaged
+        if status == 0:
+            break
+        storage.remove_leftovers(run_dir / "checkpoints")
+        shutil.rmtree(run_dir / "checkpoints" / "step-00000013", ignore_errors=True)
+    assert kill_at > 10
+    assert saved_runs.step_of(newest) == 13
+
+
+def test_the_best_stays_the_best_across_a_resume(tiny):
+    run_dir = tiny("run")
+    best = saved_runs.find_checkpoint(run_dir, "best")
+    before = weights(run_dir, "best")
+    worse = ["learning_rate=0.5", "max_steps=20", "schedule=constant", "eval_interval=4"]
+    tiny("run", *worse, resume=True)
+    assert saved_runs.step_of(saved_runs.find_checkpoint(run_dir, "last")) == 20
+    assert saved_runs.find_checkpoint(run_dir, "best") == best
+    assert same(before, weights(run_dir, "best"))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_and_untied_weights_come_back_as_they_were(tiny, tied):
+    run_dir = tiny("run", f"model.tie_embeddings={tied}", "max_steps=2")
+    model = checkpoint.load_run(run_dir, "last").model
+    assert ("head.weight" in weights(run_dir)) == (not tied)
+    assert (model.head.weight is model.token_embedding.weight) == tied
+    checkpoint.save(run_dir, checkpoint.TrainingState(step=3), model, [])
+    again = checkpoint.load_run(run_dir, 3).model
+    assert same(model.state_dict(), again.state_dict())
+
+
+@pytest.mark.parametrize("first", ["on", "off"])
+def test_trained_compiled_or_not_is_one_run(tiny, monkeypatch, first):
+    """Compiled for real as far as the names go; the code made is left out, which takes long."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    run_dir = tiny("run", f"compile={first}", "max_steps=2")
+    plain = tiny("plain", "compile=off", "max_steps=2")
+    assert weights(run_dir).keys() == weights(plain).keys()
+    other = {"on": "off", "off": "on"}[first]
+    tiny("run", f"compile={other}", "max_steps=3", resume=True)
+    assert checkpoint.load_run(run_dir, "last").step == 3
+
+
+def test_bfloat16_trains_without_a_warning(tiny):
+    summary = json.loads((tiny("run", "precision=bfloat16") / "summary.json").read_text())
+    assert summary["last_val_loss"] < 5.6
 
 
 def test_a_moved_run_without_its_text_still_loads(tiny_run, tmp_path):
@@ -226,7 +415,7 @@ def test_a_moved_run_without_its_text_still_loads(tiny_run, tmp_path):
 def test_steps_sort_as_numbers(tmp_path):
     for step in (900, 10000, 100000000):
         (tmp_path / "checkpoints" / f"step-{step:08d}").mkdir(parents=True)
-    found = [checkpoint.step_of(folder) for folder in checkpoint.checkpoints(tmp_path)]
+    found = [saved_runs.step_of(folder) for folder in saved_runs.checkpoints(tmp_path)]
     assert found == [900, 10000, 100000000]
 
 

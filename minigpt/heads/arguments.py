@@ -5,9 +5,13 @@ arguments -> options, text
 
 import argparse
 import re
+from pathlib import Path
 
 from minigpt.errors import CONFIG, UserError
-from minigpt.generate_arguments import Parser, read_prompt
+from minigpt.generate_arguments import read_prompt
+from minigpt.heads.relations import RELATIONS
+from minigpt.options import Parser
+from minigpt.saved_runs import find_checkpoint, newest_run
 
 USAGE = "python scripts/inspect_heads.py [RUN] [--text TEXT] [--head L2H1] [options]"
 EXAMPLES = """\
@@ -46,6 +50,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--prune", metavar="ROLE|HEADS", help=prune)
     add("--json", action="store_true", help="print all scores as JSON and nothing else")
     options = parser.parse_args(arguments)
+    options.text = read_text(options.text) if options.text is not None else None
+    options.relation = relation_named(options.relation) if options.relation is not None else None
+    options.compare = [find_run(name) for name in options.compare or ()]
+    if not options.compare:
+        options.run = find_run(options.run, options.checkpoint)
     options.head = read_head(options.head) if options.head is not None else None
     return options
 
@@ -65,3 +74,30 @@ def read_text(option: str) -> str:
     except UserError as error:
         message = str(error).replace("--prompt", "--text", 1)
         raise UserError(message, error.exit_code) from None
+
+
+def find_run(name: str | None, checkpoint: str = "best") -> tuple[Path, str]:
+    """A run and which of its checkpoints: by its folder, or RUN@STEP; the newest without a name.
+
+    Raises UserError where there is no such run or checkpoint.
+    """
+    folder, at, step = (name or "").rpartition("@")
+    if name is None:
+        found = newest_run(), checkpoint
+    elif at and not Path(name).exists():
+        found = Path(folder), step
+    else:
+        found = Path(name), checkpoint
+    find_checkpoint(*found)
+    return found
+
+
+def relation_named(wanted: str) -> str:
+    """The relation that `agreement` or `pronoun-name` means; raises UserError."""
+    simple = {re.sub(r"[^a-z]+", "-", name.lower()): name for name in RELATIONS}
+    plain = re.sub(r"[^a-z]+", "-", wanted.lower())
+    found = [name for key, name in simple.items() if plain in key]
+    if plain in simple or len(found) == 1:
+        return simple.get(plain) or found[0]
+    what = f"{wanted!r} may be any of {', '.join(found)}" if found else f"{wanted!r} is none"
+    raise UserError(f"--relation: {what}; there are: {', '.join(simple)}", CONFIG)

@@ -3,63 +3,53 @@
 options -> text
 """
 
+import shlex
 import sys
 from argparse import Namespace
 from pathlib import Path
 
-from minigpt.checkpoint import Run, load_run, newest_run
+from minigpt.checkpoint import Run, load_run
 from minigpt.data import Corpus
-from minigpt.errors import CONFIG, UserError
-from minigpt.heads.arguments import read_text
+from minigpt.errors import CONFIG, DATA, UserError
 from minigpt.heads.compare import compare, match_lines
 from minigpt.heads.files import write_files
 from minigpt.heads.inspection import inspect
 from minigpt.heads.pruning import heads_named, pruned_run
-from minigpt.heads.relation_lines import relation_lines, relation_named
+from minigpt.heads.relation_lines import relation_lines
 from minigpt.heads.report import as_json, report
 from minigpt.loss import evaluate, mean_loss
+from minigpt.saved_runs import next_name
 
 ONLY_STORIES = "needs a run trained on stories and no --text; only there is known what is right"
 
 
 def look(options: Namespace) -> str:
     """Everything about the heads of one run, or about one relation."""
-    text = read_text(options.text) if options.text is not None else None
-    relation = relation_named(options.relation) if options.relation else None
-    run = open_run(options.run, options.checkpoint)
-    if relation is not None and (text is not None or run.config.data.source != "stories"):
+    run = load_run(*options.run)
+    if options.relation and (options.text is not None or run.config.data.source != "stories"):
         raise UserError(f"--relation: {ONLY_STORIES}", CONFIG)
-    seen = inspect(run, text, options.head, options.fast)
-    if relation is not None and seen.judgement is not None:
-        return "\n".join(relation_lines(seen.judgement, relation))
+    seen = inspect(run, options.text, options.head, options.fast)
+    if options.relation:
+        if seen.judgement is None:
+            raise UserError(f"--relation: {seen.texts.note}", DATA)
+        return "\n".join(relation_lines(seen.judgement, options.relation))
     folder = Path(options.out or run.run_dir / "heads")
     files = write_files(seen, folder, Path(options.csv) if options.csv else None)
     return as_json(seen, files) if options.json else report(seen, files, sys.stdout)
 
 
-def open_run(name: str | None, checkpoint: str = "best") -> Run:
-    """A run by its directory, `RUN@STEP` for one of its checkpoints; the newest without a name."""
-    if name is None:
-        return load_run(newest_run(), checkpoint)
-    path, at, step = name.rpartition("@")
-    if at and not Path(name).exists():
-        return load_run(path, step)
-    return load_run(name, checkpoint)
-
-
 def compare_two(options: Namespace) -> str:
     """Two runs' heads, matched by what they do."""
-    first, second = (inspect(open_run(name), fast=True) for name in options.compare)
+    first, second = (inspect(load_run(*found), fast=True) for found in options.compare)
     lines = match_lines(compare(first, second), first, second)
-    next_lines = [f"  python scripts/inspect_heads.py {name}" for name in options.compare]
+    runs = dict.fromkeys(str(run_dir) for run_dir, _ in options.compare)
+    next_lines = [f"  python scripts/inspect_heads.py {shlex.quote(run)}" for run in runs]
     return "\n".join([*lines, "", "next: look at one of them", *next_lines])
 
 
 def prune(options: Namespace) -> str:
     """Writes a run without some heads and tells what it lost."""
-    from minigpt.run_directory import next_name
-
-    run = open_run(options.run, options.checkpoint)
+    run = load_run(*options.run)
     seen = inspect(run, fast=True)
     roles = seen.judgement.roles if seen.judgement else []
     heads = heads_named(options.prune, seen.findings, roles)
@@ -68,7 +58,8 @@ def prune(options: Namespace) -> str:
     names = ", ".join(f"L{layer}H{head}" for layer, head in heads)
     sizes = f"{run.model.num_parameters:,} -> {smaller.model.num_parameters:,} parameters"
     lines = [f"without {names}: {sizes}, {loss_words(run, smaller)}", f"made {out}"]
-    commands = [f"  python scripts/{name} {out}" for name in ("generate.py", "inspect_heads.py")]
+    scripts = ("generate.py", "inspect_heads.py")
+    commands = [f"  python scripts/{name} {shlex.quote(str(out))}" for name in scripts]
     return "\n".join([*lines, "next: let it write, and look at the heads that are left", *commands])
 
 

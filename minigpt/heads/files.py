@@ -84,7 +84,7 @@ def judged_pictures(look: Inspection) -> dict[str, Figure]:
 def slots_of(run_dir: Path) -> dict[str, dict[str, float]]:
     """Loss, floor and share by kind of word, as the training left them; none if it did not."""
     try:
-        summary: dict[str, Any] = json.loads((run_dir / "summary.json").read_text("utf-8"))
+        summary: dict[str, Any] = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return summary.get("slots") or {}

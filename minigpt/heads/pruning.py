@@ -11,14 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from minigpt import checkpoint, run_directory
+from minigpt import checkpoint, storage
 from minigpt.checkpoint import Run
+from minigpt.command_line import dump_yaml
 from minigpt.config import Config
 from minigpt.errors import CONFIG, UserError
 from minigpt.heads.changing import Head
 from minigpt.heads.findings import Finding
 from minigpt.heads.roles import Role
 from minigpt.model import GPT
+from minigpt.saved_runs import checkpoints
 from minigpt.weights import load_weights, weights_of
 
 
@@ -45,9 +47,9 @@ def pruned_run(run: Run, heads: Sequence[Head], run_dir: Path) -> Run:
     config = pruned_config(run.config, heads, run_dir)
     model = GPT(config.model, run.model.vocab_size)
     load_weights(model, sliced(run.model, config))
-    if checkpoint.checkpoints(run_dir):
+    if checkpoints(run_dir):
         raise UserError(f"{run_dir}: already holds a run; choose another --out", CONFIG)
-    run_directory.write_config(run_dir, config)
+    storage.write_text(run_dir / "config.yaml", dump_yaml(config))
     run.tokenizer.save(run_dir / "tokenizer.json")
     state = replace(run.state, val_loss=None, best_val_loss=None, best_step=run.state.step)
     checkpoint.save(run_dir, state, model, [])

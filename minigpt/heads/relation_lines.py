@@ -4,12 +4,10 @@ Judgement, relation -> lines
 """
 
 import math
-import re
 
-from minigpt.errors import CONFIG, UserError
 from minigpt.heads.evidence import SCORE, Evidence, halves
 from minigpt.heads.judging import Judgement
-from minigpt.heads.relations import RELATIONS, Question, Story
+from minigpt.heads.relations import Question, Story
 from minigpt.heads.role_files import means, name_of
 from minigpt.stories import spelling
 
@@ -30,16 +28,6 @@ KEY = [
     "nearest candidate is wrong; near: at most 8 tokens back; lost: nats there without the head.",
 ]
 NUM_CASES = 2
-
-
-def relation_named(wanted: str) -> str:
-    """The relation that `agreement` or `pronoun-name` means; raises UserError."""
-    simple = {re.sub(r"[^a-z]+", "-", name.lower()): name for name in RELATIONS}
-    found = [name for key, name in simple.items() if re.sub(r"[^a-z]+", "-", wanted.lower()) in key]
-    if len(found) == 1 or wanted in RELATIONS:
-        return wanted if wanted in RELATIONS else found[0]
-    what = f"{wanted!r} may be any of {', '.join(found)}" if found else f"{wanted!r} is none"
-    raise UserError(f"--relation: {what}; there are: {', '.join(simple)}", CONFIG)
 
 
 def relation_lines(judgement: Judgement, relation: str) -> list[str]:

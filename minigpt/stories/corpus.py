@@ -4,13 +4,11 @@ seed -> Corpus
 """
 
 import hashlib
+import io
 import json
-import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from tqdm import tqdm
 from minigpt import storage
 from minigpt.config import Config
 from minigpt.data import Corpus, Floor, Split
+from minigpt.parallel import pool_of_processes
 from minigpt.stories import spelling, tellers
 from minigpt.stories.world import END, Mix
 from minigpt.tokenizer import Tokenizer
@@ -71,7 +70,7 @@ def told_in_parallel(split: str, seed: int, number: int) -> Iterator[list[list[i
     if len(counts) == 1:
         yield chunk_of_ids(split, seed, 0, number)
         return
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+    with pool_of_processes() as pool:
         yield from pool.map(chunk_of_ids, repeat(split), repeat(seed), firsts, counts)
 
 
@@ -100,6 +99,7 @@ def floor_of(split: str, seed: int, number: int) -> Floor:
 
 def open_stories(config: Config, cache: Path = CACHE) -> Corpus:
     """The stories of a seed, told at first use, in seconds, and kept in the cache."""
+    storage.remove_leftovers(cache)
     fingerprint = version(config.seed)
     folder = cache / f"stories-{fingerprint[:16]}"
     if not (folder / "meta.json").exists():
@@ -143,5 +143,6 @@ def write_stories(folder: Path, seed: int) -> None:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    with storage.open_new(path) as file:
-        np.save(file, array)
+    content = io.BytesIO()  # numpy itself would not say why it can't write to a file
+    np.save(content, array)
+    storage.write_bytes(path, content.getvalue())

@@ -1,0 +1,132 @@
+"""Which runs there are, which checkpoints they hold, and whether those are whole.
+
+All this is told without PyTorch, so that a mistake in a name is answered at once. A checkpoint
+is a folder `checkpoints/step-00000400/`; it is complete when its manifest is.
+
+runs/ -> run directory -> checkpoint folder
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minigpt import storage
+from minigpt.errors import DATA, UserError
+
+MANIFEST = "manifest.json"
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
+
+
+@dataclass
+class TrainingState:
+    """Where a training stands, beside its weights; losses in nats per token."""
+
+    step: int = 0
+    tokens: int = 0
+    val_loss: float | None = None
+    best_val_loss: float | None = None
+    best_step: int | None = None
+    evaluations_without_gain: int = 0
+    corpus: str = ""  # fingerprint
+
+
+def checkpoints(run_dir: Path) -> list[Path]:
+    """The run's checkpoint folders, oldest first; what else lies there is no business of ours."""
+    folders = [path for path in (run_dir / "checkpoints").glob("step-*") if path.is_dir()]
+    return sorted((path for path in folders if path.name[5:].isdecimal()), key=step_of)
+
+
+def step_of(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
+
+
+def verify(folder: Path) -> None:
+    """Compares a checkpoint with its manifest; raises UserError naming the damaged file."""
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        intact = content.pop("digest") == digest(content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        intact = False
+    if not intact:
+        raise damaged(folder / MANIFEST)
+    for name, expected in content["files"].items():
+        path = folder / name
+        if not path.is_file() or storage.sha256(path) != expected["sha256"]:
+            raise damaged(path)
+
+
+def digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def damaged(path: Path) -> UserError:
+    advice = "use another checkpoint (--checkpoint STEP) or train again"
+    return UserError(f"{path}: damaged or incomplete; {advice}", DATA)
+
+
+def read_state(folder: Path) -> TrainingState:
+    return TrainingState(**json.loads((folder / "state.json").read_text(encoding="utf-8")))
+
+
+def last_good(run_dir: Path) -> tuple[Path | None, list[Path]]:
+    """The newest checkpoint that verifies, and the damaged ones that are newer."""
+    skipped: list[Path] = []
+    for folder in reversed(checkpoints(run_dir)):
+        try:
+            verify(folder)
+            return folder, skipped
+        except UserError:
+            skipped.append(folder)
+    return None, skipped
+
+
+def best_checkpoint(run_dir: Path) -> Path | None:
+    """The checkpoint with the lowest validation loss."""
+    losses = {}
+    for folder in checkpoints(run_dir):
+        try:
+            loss = read_state(folder).val_loss
+        except (OSError, ValueError, TypeError):
+            continue  # damaged: `verify` tells of it when somebody asks for it
+        if loss is not None:
+            losses[folder] = loss
+    return min(losses, key=lambda folder: losses[folder]) if losses else None
+
+
+def find_checkpoint(run_dir: Path, which: str | int = "best") -> Path:
+    """The folder of the `best` or `last` checkpoint or of a step; raises UserError."""
+    if run_dir.suffix in PICKLED:
+        advice = "convert it to safetensors on your side and give the run's folder"
+        raise UserError(f"{run_dir}: pickled weights can run code and are not read; {advice}", DATA)
+    folders = checkpoints(run_dir)
+    if not folders:
+        advice = "give a folder made by scripts/train.py, such as runs/stories-1"
+        raise UserError(f"{run_dir}: holds no checkpoint; {advice}", DATA)
+    if which == "best":
+        return best_checkpoint(run_dir) or folders[-1]
+    if which == "last":
+        return folders[-1]
+    steps = {step_of(folder): folder for folder in folders}
+    if not str(which).isdecimal() or int(which) not in steps:
+        allowed = ", ".join(["best", "last", *map(str, steps)])
+        raise UserError(f"{run_dir}: no checkpoint {which!r}; there are {allowed}", DATA)
+    return steps[int(which)]
+
+
+def next_name(name: str, root: Path = Path("runs")) -> Path:
+    """The first of `runs/name-1`, `runs/name-2`, … that does not exist."""
+    number = 1
+    while (root / f"{name}-{number}").exists():
+        number += 1
+    return root / f"{name}-{number}"
+
+
+def newest_run(root: Path = Path("runs")) -> Path:
+    """The run that saved last; raises UserError when there is none."""
+    saved = {folder: checkpoints(folder) for folder in root.glob("*")}
+    newest = {folder: found[-1].stat().st_mtime for folder, found in saved.items() if found}
+    if not newest:
+        raise UserError(f"{root}: no trained run; make one with python scripts/train.py", DATA)
+    return max(newest, key=lambda folder: newest[folder])
