@@ -370,6 +370,24 @@ def test_a_head_that_looks_but_does_not_matter_is_called_so(told):
     )
 
 
+def test_heads_that_stand_in_for_each_other_resolve_together():
+    alone = [roles.Role(1, head, (roles.Label("looks", "surname"),)) for head in (0, 2)]
+    there, nothing = of_one(1.0, 0.5), of_one(0.02, 0.01)
+    both = ((1, 0), (1, 2))
+    team = {"surname": judging.Together(both, there, 0.1, 0.0)}
+    found = judging.in_teams([*alone, roles.Role(0, 0, ())], team)
+    assert found[0].words == "resolves surnames together with L1H2"
+    assert found[2].words == "unlabelled"
+    for weak in (
+        judging.Together(both, nothing, 0.0, 0.0),
+        judging.Together(both, there, 0.5, 0.0),  # missed as much elsewhere
+        judging.Together(both[:1], there, 0.1, 0.0),  # nobody to stand in
+    ):
+        assert judging.in_teams(alone, {"surname": weak}) == alone
+    single = [roles.Role(1, 1, (roles.Label("resolves", "surname"),)), *alone]
+    assert judging.in_teams(single, team) == single
+
+
 def test_resting_needs_that_nothing_is_lost():
     scores = {
         "positional_without_first": torch.tensor([[0.1]]),

@@ -31,7 +31,7 @@ def births(judgement: Judgement, history: Sequence[Record], subtitle: str = "") 
         (label.relation, (role.layer, role.head), role.name)
         for role in judgement.roles
         for label in role.labels
-        if label.kind == "resolves" and label.relation
+        if label.kind in ("resolves", "together") and label.relation
     ]
     if not born or not history:
         return None
@@ -74,7 +74,8 @@ def draw_birth(
     steps = [record["step"] for record in records]
     found = [record["relations"][relation] for record in records]
     axes.plot(steps, [one["loss"] for one in found], color=LOSS, marker=".")
-    axes.axhline(found[0]["floor"], color=LOSS, linestyle=":", linewidth=1)
+    if found[0].get("floor") is not None:
+        axes.axhline(found[0]["floor"], color=LOSS, linestyle=":", linewidth=1)
     axes.set_ylabel("loss, nats (· floor)", size=8, color=LOSS)
     axes.set(xscale="log", ylim=(0, None))
     right = axes.twinx()
@@ -120,7 +121,7 @@ def loss_floor(slots: dict[str, dict[str, float]], subtitle: str = "") -> Figure
     axes.invert_yaxis()
     axes.set_xlim(0, max(f + e for f, e in zip(floors, excess, strict=True)) * 1.35)
     axes.set_xlabel("loss on this kind of word, nats", size=9)
-    axes.legend(fontsize=9, frameon=False, loc="lower right")
+    axes.legend(fontsize=9, frameon=False, loc="upper right")
     return figure
 
 

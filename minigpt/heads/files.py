@@ -96,7 +96,7 @@ def arc_pictures(look: Inspection) -> dict[str, bytes]:
     found = {}
     for role in look.judgement.roles:
         for label in role.labels:
-            if label.kind == "resolves" and label.relation:
+            if label.kind in ("resolves", "together") and label.relation:
                 one = look.judgement.of(label.relation)
                 head = role.layer, role.head
                 at, question = arcs.telling_case(look.judgement.answers, one, head)

@@ -13,6 +13,7 @@ from minigpt.generate import device_of
 from minigpt.heads.asking import Answers, ask
 from minigpt.heads.changing import Head, importance
 from minigpt.heads.effects import (
+    Means,
     Progress,
     Stand,
     heads_of,
@@ -25,9 +26,19 @@ from minigpt.heads.evidence import Evidence, halves, targets, weigh
 from minigpt.heads.intervals import Interval, intervals
 from minigpt.heads.measure import Measurement
 from minigpt.heads.relations import Story
-from minigpt.heads.roles import Role, looks, matters, roles
+from minigpt.heads.roles import Role, looks, matters, roles, with_team
 from minigpt.heads.swap import Swap, swap
 from minigpt.model import GPT
+
+NUM_TEXTS = 64  # for what only illustrates
+
+
+@dataclass(frozen=True)
+class Effects:
+    """More loss over all words without each head, where other things take its place."""
+
+    of_mean: Tensor  # its mean over all positions
+    of_zero: Tensor
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,7 @@ class Judgement:
     evidence: list[Evidence]
     roles: list[Role]
     effect: Interval  # more loss over all words without each head
-    effect_of_mean: Tensor  # the same where the mean over all positions takes its place
-    effect_of_zero: Tensor  # or zero
+    other_effects: Effects
     importance: Tensor
     together: dict[str, Together]
     swaps: dict[str, Swap]  # of each relation's best head
@@ -88,23 +98,19 @@ def judge(
     without = without_each(model, told, means.of, progress)
     found = weigh(answers, ask(untrained_twin(model, seed), stories), told, base, without)
     effect = over_all_words(base, without)
-    nothing = torch.full_like(effect.mean, torch.nan)
-    looked_for = [] if fast else [one for one in found if looking(model, one)]
+    looked_for = [one for one in found if looking(model, one)]
+    teams = {one.relation: together(model, told, one, means.of, base) for one in looked_for}
+    nobody = Effects(*(torch.full_like(effect.mean, torch.nan) for _ in range(2)))
     return Judgement(
         list(stories),
         answers,
         found,
-        roles(heads_of(model), found, measurement.scores, effect),
+        in_teams(roles(heads_of(model), found, measurement.scores, effect), teams),
         effect,
-        nothing if fast else mean_effect(model, told, means.overall_of, base),
-        nothing if fast else mean_effect(model, told, means.zero_of, base),
-        importance(model, [story.ids for story in told[:64]]),
-        {one.relation: together(model, told, one, means.of, base) for one in looked_for},
-        {
-            one.relation: test
-            for one in looked_for
-            if (test := swap(model, told, one.relation, one.best))
-        },
+        nobody if fast else other_effects(model, told, means),
+        importance(model, [story.ids for story in told[:NUM_TEXTS]]),
+        teams,
+        {} if fast else swaps(model, told, looked_for),
     )
 
 
@@ -115,8 +121,26 @@ def untrained_twin(model: GPT, seed: int) -> GPT:
         return GPT(model.config, model.vocab_size).to(device_of(model)).eval()
 
 
-def mean_effect(model: GPT, stories: Sequence[Story], stand: Stand, base: Tensor) -> Tensor:
-    return (without_each(model, stories, stand) - base).nanmean((-2, -1))
+def other_effects(model: GPT, stories: Sequence[Story], means: Means) -> Effects:
+    """For comparison; on a part of the stories, for they decide nothing."""
+    some = stories[:NUM_TEXTS]
+    base = losses(model, some)
+    of_mean, of_zero = (without_each(model, some, s) for s in (means.overall_of, means.zero_of))
+    return Effects((of_mean - base).nanmean((-2, -1)), (of_zero - base).nanmean((-2, -1)))
+
+
+def swaps(model: GPT, stories: Sequence[Story], found: Sequence[Evidence]) -> dict[str, Swap]:
+    tests = {one.relation: swap(model, stories, one.relation, one.best) for one in found}
+    return {relation: test for relation, test in tests.items() if test is not None}
+
+
+def in_teams(alone: list[Role], teams: dict[str, Together]) -> list[Role]:
+    """The roles, with heads that resolve together what none of them does alone."""
+    single = {label.relation for role in alone for label in role.labels if label.kind == "resolves"}
+    for relation, team in teams.items():
+        if team.resolve and relation not in single:
+            alone = with_team(alone, relation, team.heads)
+    return alone
 
 
 # ------------------------------------------------------------------------------ heads together

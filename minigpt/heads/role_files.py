@@ -136,8 +136,8 @@ def role_json(judgement: Judgement, role: Role) -> dict[str, Any]:
         "effect": judgement.effect.mean,
         "effect_low": judgement.effect.low,
         "effect_high": judgement.effect.high,
-        "effect_of_mean": judgement.effect_of_mean,
-        "effect_of_zero": judgement.effect_of_zero,
+        "effect_of_mean": judgement.other_effects.of_mean,
+        "effect_of_zero": judgement.other_effects.of_zero,
         "importance": judgement.importance,
     }
     numbers = {name: known(float(value[head])) for name, value in effects.items()}

@@ -4,17 +4,25 @@ Judgement, history -> lines
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from minigpt.heads.changing import Head
 from minigpt.heads.evidence import Evidence
 from minigpt.heads.history import Record, birth
-from minigpt.heads.judging import Judgement, Together
+from minigpt.heads.judging import Judgement
 from minigpt.heads.measure import Measurement
 from minigpt.heads.relations import RELATIONS
 from minigpt.heads.roles import Label, Role
 
-ORDER = ["resolves", "induction", "duplicate", "positional", "mostly positional", "broad"]
+ORDER = [
+    "resolves",
+    "together",
+    "induction",
+    "duplicate",
+    "positional",
+    "mostly positional",
+    "broad",
+]
 ORDER += ["resting", "looks", "needed"]
 BASELINES = {"nearest": "nearest", "first": "first", "any": "chance", "offset": "offset"}
 BESIDE = {
@@ -34,15 +42,20 @@ PATTERN_SCORES = {
 def role_lines(
     judgement: Judgement, measurement: Measurement, history: Sequence[Record]
 ) -> list[str]:
-    """All heads, the most telling first; then pairs, then a count."""
+    """All heads, the most telling first; then a count."""
     lines = []
     for role in sorted(judgement.roles, key=telling):
-        claims = [claim(judgement, measurement, history, role, label) for label in role.labels
-                  if label.kind not in BESIDE]  # fmt: skip
+        labels = sorted(role.labels, key=rank)
+        told = [label for label in labels if label.kind not in BESIDE]
+        claims = [claim(judgement, measurement, history, role, label) for label in told]
         claims += [beside(judgement, role, kind) for kind in BESIDE if kind in kinds(role)]
         claims = claims or [f"unlabelled; {without(judgement, (role.layer, role.head))}"]
         lines += [f"{role.name if at == 0 else '':6}{text}" for at, text in enumerate(claims)]
-    return [*lines, *teams(judgement), "", count(judgement.roles)]
+    return [*lines, "", count(judgement.roles)]
+
+
+def rank(label: Label) -> int:
+    return ORDER.index(label.kind)
 
 
 def kinds(role: Role) -> set[str]:
@@ -62,7 +75,7 @@ def beside(judgement: Judgement, role: Role, kind: str) -> str:
 
 
 def telling(role: Role) -> tuple[int, int, int, int]:
-    first = ORDER.index(role.labels[0].kind) if role.labels else len(ORDER)
+    first = min(map(rank, role.labels), default=len(ORDER))
     return first, -len(role.labels), role.layer, role.head
 
 
@@ -79,18 +92,24 @@ def claim(
         value = float(measurement.scores[score][head])
         return f"{label.words}: {value:.2f} {words}; {without(judgement, head)}"
     one = judgement.of(label.relation)
-    born = birth(history, label.relation, head) if label.kind == "resolves" else None
-    parts = [f"{label.words} {seen(one, head)}; {needed(one, head)}"]
+    born = birth(history, label.relation, head)
+    lost = needed(one, head)
+    if label.kind == "together":
+        team = judgement.together[label.relation]
+        there = float(team.there.mean)
+        lost = f"without all of them {there:+.2f} nats there, {team.elsewhere:+.2f} elsewhere"
+    parts = [f"{label.words} {seen(one, head)}; {lost}"]
     return "; ".join(parts + ([f"born at step {born:,}"] if born else []))
 
 
 def seen(one: Evidence, head: Head) -> str:
-    """As in: 0.91 [0.88, 0.93] (nearest 0.51, offset 0.12, untrained 0.54)."""
+    """As in: 0.91 [0.88, 0.93] (of 120; nearest 0.51, offset 0.12, untrained 0.54)."""
     score = one.score
     simple = [f"{word} {one.baselines[key]:.2f}" for key, word in BASELINES.items()
               if not math.isnan(one.baselines[key])]  # fmt: skip
     bounds = f"[{score.low[head]:.2f}, {score.high[head]:.2f}]"
-    return f"{score.mean[head]:.2f} {bounds} ({', '.join(simple)}, untrained {one.twin:.2f})"
+    simple.append(f"untrained {one.twin:.2f}")
+    return f"{score.mean[head]:.2f} {bounds} (of {one.num_questions}; {', '.join(simple)})"
 
 
 def needed(one: Evidence, head: Head) -> str:
@@ -100,22 +119,6 @@ def needed(one: Evidence, head: Head) -> str:
 
 def without(judgement: Judgement, head: Head) -> str:
     return f"without it {float(judgement.effect.mean[head]):+.3f} nats a word"
-
-
-def teams(judgement: Judgement) -> Iterator[str]:
-    """Heads that resolve a relation only together: each alone has a stand-in."""
-    alone = {label.relation for role in judgement.roles for label in role.labels
-             if label.kind == "resolves"}  # fmt: skip
-    for relation, found in judgement.together.items():
-        if found.resolve and relation not in alone:
-            yield team(relation, found, judgement.of(relation))
-
-
-def team(relation: str, found: Together, one: Evidence) -> str:
-    names = " + ".join(f"L{layer}H{head}" for layer, head in found.heads)
-    there, elsewhere = float(found.there.mean), found.elsewhere
-    lost = f"without all of them {there:+.2f} nats there, {elsewhere:+.2f} elsewhere"
-    return f"{names} together: resolves {RELATIONS[relation].words} {seen(one, one.best)}; {lost}"
 
 
 def count(roles: Sequence[Role]) -> str:

@@ -26,6 +26,7 @@ from minigpt.heads.sheet import DPI, INK, PALE, wrapped
 
 KINDS = {  # kind -> colour, letter, pattern
     "resolves": ("#0072B2", "R", ""),
+    "together": ("#0072B2", "T", "oo"),
     "induction": ("#009E73", "I", "//"),
     "duplicate": ("#56B4E9", "D", "\\\\"),
     "positional": ("#E69F00", "P", ".."),
@@ -36,7 +37,9 @@ KINDS = {  # kind -> colour, letter, pattern
     "needed": ("#8C6D46", "N", "||"),
     "unlabelled": ("#FFFFFF", "", ""),
 }
-DARK = ("resolves", "induction", "looks", "needed")  # letters on these are white
+DARK = ("resolves", "together", "induction", "looks", "needed")  # letters on these are white
+WORDS = {"unlabelled": "no label for this", "looks": "looks, no effect"}
+WORDS |= {"together": "resolves, with others"}
 BASELINES = {"nearest": "o", "first": "s", "any": "D", "offset": "^"}
 MOST_ROLES = 14  # told in words beside the map
 MOST_HEADS = 16  # columns of the picture of effects
@@ -74,7 +77,7 @@ def head_map(judgement: Judgement, subtitle: str = "") -> Figure:
     cell = min(1.1, max(0.45, 7 / num_heads))
     told = sorted((role for role in judgement.roles if role.labels), key=telling)[:MOST_ROLES]
     words = [f"{role.name}  {role.short}" for role in told]
-    lines = [line for text in words for line in wrapped(text, 4.6, 8.5)]
+    lines = [line for text in words for line in wrapped(text, 4.1, 8.5)]
     height = max(num_layers * cell, 0.19 * len(lines)) + 2.2
     figure, axes = titled(num_heads * cell + 6.2, height, count(judgement.roles), subtitle)
     largest = max(float(judgement.effect.mean.nan_to_num(0).max()), 1e-9)
@@ -126,9 +129,11 @@ def relations(judgement: Judgement, subtitle: str = "") -> Figure:
     found = sorted(judgement.evidence, key=lambda one: rank(judgement, one))
     names = [RELATIONS[one.relation].words for one in found]
     solved = [
-        n for n, one in zip(names, found, strict=True) if label_at(judgement, one) == "resolves"
+        name
+        for name, one in zip(names, found, strict=True)
+        if label_at(judgement, one) in ("resolves", "together")
     ]
-    title = f"{len(solved)} of {len(found)} relations are resolved by a head"
+    title = f"{len(solved)} of {len(found)} relations are resolved by heads"
     title += f": {', '.join(solved)}" if solved else ""
     figure, axes = titled(9.5, 0.42 * len(found) + 2.2, title, subtitle)
     for row, one in enumerate(found):
@@ -166,9 +171,9 @@ def draw_relation(axes: Axes, judgement: Judgement, one: Evidence, row: int) -> 
         label = {"any": "chance", "offset": "best offset"}.get(name, f"{name} candidate")
         axes.plot(one.baselines[name], row, marker, color="white", markeredgecolor=INK,
                   markersize=6, label=label, linestyle="none")  # fmt: skip
-    axes.plot([one.twin, one.twin_high], [row, row], color="#D55E00", linewidth=1.2)
-    axes.plot(one.twin, row, "x", color="#D55E00", markersize=6, label="untrained, to its bound")
-    words = {"unlabelled": "no label for this", "looks": "looks, no effect"}.get(kind, kind)
+    axes.plot([one.twin, one.twin_high], [row, row], color="#555555", linewidth=1.2)
+    axes.plot(one.twin, row, "x", color="#555555", markersize=6, label="untrained, to its bound")
+    words = WORDS.get(kind, kind)
     axes.text(1.03, row, f"L{head[0]}H{head[1]} {words}", size=9, va="center", color=INK)
 
 

@@ -4,7 +4,7 @@ evidence, scores -> the labels of each head
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -23,14 +23,22 @@ RESTS = 0.90  # share of queries with at least 0.3 on the first token (Gu et al.
 BROAD = 0.75
 NO_EFFECT = 0.01  # nats over all words
 
+VERBS = {"resolves": "resolves", "together": "helps to resolve"}
+VERBS |= {"looks": "looks at", "needed": "needed for"}
+
 
 @dataclass(frozen=True)
 class Label:
-    """`kind` as in the rule; `relation` for those that are about one."""
+    """`kind` as in the rule; `relation` for those that are about one, `team` who helps."""
 
     kind: str
     relation: str | None = None
     offset: int | None = None
+    team: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        return f"−{self.offset}" if self.offset else "itself"
 
     @property
     def what(self) -> str:
@@ -40,10 +48,11 @@ class Label:
     def words(self) -> str:
         return {
             "resolves": f"resolves {self.what}",
+            "together": f"resolves {self.what} together with {' and '.join(self.team)}",
             "looks": f"looks at {self.what} (no measurable effect)",
             "needed": f"needed for {self.what} (pattern not readable)",
-            "positional": f"positional (−{self.offset})",
-            "mostly positional": f"mostly positional (−{self.offset})",
+            "positional": f"positional ({self.where})",
+            "mostly positional": f"mostly positional ({self.where})",
         }.get(self.kind, self.kind)
 
 
@@ -67,14 +76,11 @@ class Role:
     def short(self) -> str:
         """As in: resolves surnames, refrains; induction."""
         parts = [label.words for label in self.labels if label.relation is None]
-        for kind, verb in (
-            ("resolves", "resolves"),
-            ("looks", "looks at"),
-            ("needed", "needed for"),
-        ):
+        for kind, verb in VERBS.items():
             about = [label.what for label in self.labels if label.kind == kind]
             if about:
-                parts.insert(0 if kind == "resolves" else len(parts), f"{verb} {', '.join(about)}")
+                at = 0 if kind == "resolves" else len(parts)
+                parts.insert(at, f"{verb} {', '.join(about)}")
         return "; ".join(parts) or "unlabelled"
 
 
@@ -139,3 +145,23 @@ def pattern_labels(
     if scores["entropy"][head] >= BROAD and effect.low[head] > NO_EFFECT:
         return [Label("broad")]
     return []
+
+
+def with_team(roles: Sequence[Role], relation: str, heads: Sequence[tuple[int, int]]) -> list[Role]:
+    """The roles when these heads resolve a relation together, and none of them alone.
+
+    Each of them looks there, and the loss rises as the rule asks when all of them are gone.
+    """
+    names = {
+        (role.layer, role.head): role.name for role in roles if (role.layer, role.head) in heads
+    }
+    found = []
+    for role in roles:
+        head = role.layer, role.head
+        if head in names:
+            labels = [label for label in role.labels if label.relation != relation]
+            others = tuple(name for key, name in names.items() if key != head)
+            labels.insert(0, Label("together", relation, team=others))
+            role = replace(role, labels=tuple(labels))
+        found.append(role)
+    return found
