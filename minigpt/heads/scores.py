@@ -172,7 +172,9 @@ def duplicate(weights: Tensor, ids: Tensor) -> Tensor:
 def prefix_matching(weights: Tensor, ids: Tensor) -> Tensor:
     """Attention on what followed the query's token earlier, whatever comes next in the text.
 
-    Source: Olsson et al. 2022, "In-context Learning and Induction Heads".
+    Source: Olsson et al. 2022, "In-context Learning and Induction Heads". The detector of
+    TransformerLens counts the query itself too where it follows its own token, as in "ll", and,
+    as for the other scores, divides by all queries, also those that have nothing to look for.
     """
     return share_on(weights, targets.after_earlier_same(ids))
 
