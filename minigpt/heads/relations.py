@@ -160,7 +160,7 @@ def rival(story: Story, question: Question, right: str) -> str | None:
 def alike(word: str) -> tuple[str, ...]:
     """Words that could stand in the same places: the other number, another girl's name."""
     known = words()
-    for pair in (*known.animals, *known.doings, ("is", "are")):
+    for pair in (*known.animals, *known.doings, ("is", "are"), ("sees", "see")):
         if word in pair:
             return tuple(other for other in pair if other != word)
     groups = (known.girls, known.boys, known.surnames, known.colours, known.things)

@@ -20,7 +20,7 @@ def the(t: Teller, world: World) -> None:
     """The red ball …, The ball …, The dogs near the cat …, The sky …"""
     colours = [thing.colour for thing in world.things]
     nouns = [thing.noun for thing in world.things]
-    weights = ways_to_name(world, 2.0) | animals(3.5) | {"sky": 0.3}
+    weights = ways_to_name(world, 2.0) | animals(3.0) | {"sky": 0.3}
     word = t.choose("subject", weights)
     if word in colours:
         condition(t, world, choose_noun(t, world, word))
@@ -67,12 +67,12 @@ def belongs_to(t: Teller, world: World, fitting: list[Thing]) -> None:
 
 
 def beside(t: Teller, world: World, word: str, others: tuple[int, ...] = ()) -> None:
-    """The dogs near the old cat run. The cat who saw the dogs sleeps."""
+    """The dogs near the old cat run. The cat who sees the dogs sleeps."""
     subject = t.position - 1
     many = is_many(word)
     link = t.choose("pattern", {"near": 2, "who": 2, "behind": 1})
     if link == "who":
-        t.say("saw")  # a form that does not tell the number again
+        t.say("see" if many else "sees", "agreement")
     t.say("the")
     attractor = t.choose("attractor", animals(2.0, many, world.mix.mismatch) | even("ages", 1.0))
     if attractor in words().ages:

@@ -63,6 +63,7 @@ def classes() -> dict[str, str]:
         "colour": known.colours,
         "thing": known.things,
         "verb": [form for pair in known.doings for form in pair] + ["is", "are"],
+        "see": ["sees", "see"],
         "pronoun": ["She", "He"],
         "low pronoun": ["she", "he"],
         "Possessive": ["Her", "His"],
