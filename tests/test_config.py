@@ -99,7 +99,7 @@ WRONG = [
     ("device: gpu", ["config.yaml:1", "device", "cuda"]),
     ("model:\n  embed_dim: 130", ["config.yaml:2", "embed_dim", "130", "4 heads", "128"]),
     ("model:\n  embed_dim: 12", ["embed_dim", "even"]),
-    ("train:\n  min_learning_rate: 1", ["config.yaml:2", "min_learning_rate", "0.005"]),
+    ("train:\n  min_learning_rate: 1", ["config.yaml:2", "min_learning_rate", "0.008"]),
     ("data:\n  source: text", ["data", "path"]),
     ("data:\n  source: stories\n  path: a.txt", ["data", "path"]),
     ("data:\n  tokenizer: char", ["tokenizer", "stories"]),
@@ -260,7 +260,7 @@ SETTINGS = {
     "": "run_dir seed device precision compile",
     "data.": "source path encoding tokenizer vocab_size val_fraction",
     "model.": "num_layers num_heads embed_dim context_length feed_forward_multiple activation "
-    "positions bias dropout tie_embeddings qk_norm",
+    "positions bias dropout tie_embeddings qk_norm pruned",
     "train.": "max_steps max_minutes batch_size accumulate optimizer learning_rate "
     "min_learning_rate schedule warmup_steps weight_decay beta1 beta2 grad_clip eval_interval "
     "save_interval sample_interval log_interval patience ema keep",

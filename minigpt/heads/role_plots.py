@@ -190,9 +190,8 @@ def ablation(judgement: Judgement, subtitle: str = "") -> Figure:
     everything = judgement.effect.mean.flatten().numpy()[columns]
     shown = np.vstack([table[:, columns], everything])
     names = [RELATIONS[one.relation].words for one in found] + ["all words"]
-    figure, axes = titled(
-        2.8 + 0.62 * len(heads), 0.36 * len(names) + 2.0, lost_title(heads, shown, names), subtitle
-    )
+    width, height = max(2.8 + 0.62 * len(heads), 6.5), 0.36 * len(names) + 2.0
+    figure, axes = titled(width, height, lost_title(heads, shown, names), subtitle)
     norm = PowerNorm(0.5, 0, max(float(np.nanmax(shown)), 0.1))
     axes.imshow(np.clip(shown, 0, None), cmap="Blues", norm=norm, aspect="auto")
     for row, values in enumerate(shown):
@@ -203,9 +202,7 @@ def ablation(judgement: Judgement, subtitle: str = "") -> Figure:
                           color="white" if dark else INK)  # fmt: skip
     axes.set_xticks(range(len(heads)), [role.name for role in heads], size=9)
     axes.set_yticks(range(len(names)), names, size=9)
-    axes.set_xlabel(
-        "nats lost without the head (means take its place); blank: less than 0.05", size=9
-    )
+    axes.set_xlabel("nats lost without the head; blank: under 0.05", size=9)
     return figure
 
 
