@@ -77,7 +77,7 @@ def head_map(judgement: Judgement, subtitle: str = "") -> Figure:
     cell = min(1.1, max(0.45, 7 / num_heads))
     told = sorted((role for role in judgement.roles if role.labels), key=telling)[:MOST_ROLES]
     words = [f"{role.name}  {role.short}" for role in told]
-    lines = [line for text in words for line in wrapped(text, 4.1, 8.5)]
+    lines = [line for text in words for line in wrapped(text, 3.9, 8.5)]
     height = max(num_layers * cell, 0.19 * len(lines)) + 2.2
     figure, axes = titled(num_heads * cell + 6.2, height, count(judgement.roles), subtitle)
     largest = max(float(judgement.effect.mean.nan_to_num(0).max()), 1e-9)
