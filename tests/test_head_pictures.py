@@ -7,7 +7,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from minigpt.heads import arcs, course_plots, judging, measure, role_plots, roles
+from minigpt.heads import arcs, course_plots, judging, measure, relation_plots, role_plots, roles
 from minigpt.heads.evidence import Evidence
 from minigpt.heads.intervals import Interval
 from minigpt.heads.relations import RELATIONS, stories
@@ -71,7 +71,7 @@ def outside(figure):
             if b.x0 < -1 or b.y0 < -1 or b.x1 > width + 1 or b.y1 > height + 1]  # fmt: skip
 
 
-PICTURES = [role_plots.head_map, role_plots.relations, role_plots.ablation]
+PICTURES = [role_plots.head_map, relation_plots.relations, relation_plots.ablation]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -124,9 +124,9 @@ def test_the_largest_gap_is_in_the_title():
 def test_titles_say_what_was_found():
     judgement = made_up(4, 4)
     assert "heads labelled" in role_plots.head_map(judgement).get_suptitle()
-    solved = role_plots.relations(judgement).get_suptitle()
+    solved = relation_plots.relations(judgement).get_suptitle()
     assert solved.startswith("7 of 13 relations are resolved by heads: ")
-    assert role_plots.ablation(judgement).get_suptitle().startswith("Without L")
+    assert relation_plots.ablation(judgement).get_suptitle().startswith("Without L")
 
 
 def test_kinds_differ_by_letter_and_pattern_not_by_colour_alone():

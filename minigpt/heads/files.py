@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 from minigpt import storage
-from minigpt.heads import arcs, course_plots, role_files, role_plots, table
+from minigpt.heads import arcs, course_plots, relation_plots, role_files, role_plots, table
 from minigpt.heads.capture import capture_attention
 from minigpt.heads.inspection import Inspection
 from minigpt.heads.plots import grid_picture, head_picture
@@ -72,8 +72,8 @@ def judged_pictures(look: Inspection) -> dict[str, Figure]:
     asked = f"{where}, {len(judgement.stories)} stories"
     found: dict[str, Figure | None] = {
         "head_map.png": role_plots.head_map(judgement, asked),
-        "relations.png": role_plots.relations(judgement, asked),
-        "ablation.png": role_plots.ablation(judgement, asked),
+        "relations.png": relation_plots.relations(judgement, asked),
+        "ablation.png": relation_plots.ablation(judgement, asked),
         "offsets.png": course_plots.offsets(look.measurement, where),
         "births.png": course_plots.births(judgement, look.history or [], where),
         "loss_floor.png": course_plots.loss_floor(slots_of(look.run.run_dir), where),
