@@ -40,7 +40,7 @@ def made_up(num_layers, num_heads):
     nothing = torch.zeros(num_layers, num_heads)
     return judging.Judgement(
         [], None, evidence, [roles.Role(*head, tuple(found)) for head, found in labels.items()],
-        about((num_layers, num_heads)), judging.Effects(nothing, nothing), nothing, {}, {},
+        about((num_layers, num_heads)), judging.Effects(nothing, nothing), nothing, {}, {}, {},
     )  # fmt: skip
 
 

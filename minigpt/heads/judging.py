@@ -22,7 +22,7 @@ from minigpt.heads.effects import (
     over_all_words,
     without_each,
 )
-from minigpt.heads.evidence import Evidence, halves, targets, weigh
+from minigpt.heads.evidence import SCORE, Evidence, halves, targets, weigh
 from minigpt.heads.intervals import Interval, intervals
 from minigpt.heads.measure import Measurement
 from minigpt.heads.relations import Story
@@ -30,6 +30,7 @@ from minigpt.heads.roles import Role, looks, matters, roles, with_team
 from minigpt.heads.swap import Swap, swap
 from minigpt.model import GPT
 
+REPEATS = ("refrain", "surname")
 NUM_TEXTS = 64  # for what only illustrates
 
 
@@ -74,6 +75,7 @@ class Judgement:
     importance: Tensor
     together: dict[str, Together]
     swaps: dict[str, Swap]  # of each relation's best head
+    in_stories: dict[str, Tensor]
 
     def of(self, relation: str) -> Evidence:
         return next(one for one in self.evidence if one.relation == relation)
@@ -96,7 +98,9 @@ def judge(
     longest = max(len(story.ids) for story in told)
     base = answers.losses[halves(len(stories)), :longest]
     without = without_each(model, told, means.of, progress)
-    found = weigh(answers, ask(untrained_twin(model, seed), stories), told, base, without)
+    twin = ask(untrained_twin(model, seed), stories, (SCORE,))
+    found = weigh(answers, twin, told, base, without)
+    scores = measurement.scores | in_stories(answers)
     effect = over_all_words(base, without)
     looked_for = [one for one in found if looking(model, one)]
     teams = {one.relation: together(model, told, one, means.of, base) for one in looked_for}
@@ -105,13 +109,20 @@ def judge(
         list(stories),
         answers,
         found,
-        in_teams(roles(heads_of(model), found, measurement.scores, effect), teams),
+        in_teams(roles(heads_of(model), found, scores, effect), teams),
         effect,
         nobody if fast else other_effects(model, told, means),
         importance(model, [story.ids for story in told[:NUM_TEXTS]]),
         teams,
         {} if fast else swaps(model, told, looked_for),
+        in_stories(answers),
     )
+
+
+def in_stories(answers: Answers) -> dict[str, Tensor]:
+    """The induction score on refrains and surnames, where going on as before is right: (L, H)."""
+    asked = torch.tensor([question.relation in REPEATS for question in answers.questions])
+    return {"induction_without_first": answers.values["mass"][asked].mean(0)}
 
 
 def untrained_twin(model: GPT, seed: int) -> GPT:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from minigpt.heads.asking import ALL
@@ -73,18 +72,20 @@ def relation_rows(
 
 def means(judgement: Judgement, relation: str) -> dict[str, Tensor]:
     """Every measure on half B, (L, H); `strict` also by how hard the question is."""
-    answers, in_b = judgement.answers, halves(judgement.answers.num_stories)
-    mine = torch.tensor([question.relation == relation for question in answers.questions])
-    mine &= in_b[answers.story_of]
+    answers, in_b = judgement.answers, halves(judgement.answers.num_stories).tolist()
+    mine = [
+        at
+        for at, question in enumerate(answers.questions)
+        if question.relation == relation and in_b[answers.story_of[at]]
+    ]
     found = {name: answers.values[name][mine].mean(0) for name in ALL}
     for name in SPLITS:
-        kind = torch.tensor(
-            [
-                is_of_kind(name, question, judgement.stories[story])
-                for question, story in zip(answers.questions, answers.story_of, strict=True)
-            ]
-        )
-        found[f"strict_{name}"] = answers.values["strict"][mine & kind].mean(0)
+        kind = [
+            at
+            for at in mine
+            if is_of_kind(name, answers.questions[at], judgement.stories[answers.story_of[at]])
+        ]
+        found[f"strict_{name}"] = answers.values["strict"][kind].mean(0)
     return found
 
 

@@ -89,7 +89,7 @@ def claim(
     head = role.layer, role.head
     if label.relation is None:
         score, words = PATTERN_SCORES[label.kind]
-        value = float(measurement.scores[score][head])
+        value = float((measurement.scores | judgement.in_stories)[score][head])
         return f"{label.words}: {value:.2f} {words}; {without(judgement, head)}"
     one = judgement.of(label.relation)
     born = birth(history, label.relation, head)

@@ -18,7 +18,7 @@ VERBS_OF_TAKING = ("likes", "wants", "hugs", "finds", "shows", "cleans")
 
 
 def does(t: Teller, world: World, person: Person) -> None:
-    weights = {"goes": 0.6, "feels": 0.7, "says": 2.2, "sings": 3.0, "sees": 0.7, "eats": 0.4}
+    weights = {"goes": 0.6, "feels": 0.7, "says": 2.0, "sings": 2.6, "sees": 0.7, "eats": 0.4}
     verb = t.choose("pattern", weights | dict.fromkeys(VERBS_OF_TAKING, 0.45))
     world.subject = person
     if verb in VERBS_OF_TAKING:

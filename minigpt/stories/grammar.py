@@ -7,7 +7,7 @@ each word given those before it is exact: it is the one that stands here.
 a teller, who says words -> a story
 """
 
-from minigpt.stories.binding import heard_name, say_name
+from minigpt.stories.binding import say_name
 from minigpt.stories.chances import even, likely, new_names, partners
 from minigpt.stories.sentences import present, sentence, who_is_who
 from minigpt.stories.words import words
@@ -92,7 +92,7 @@ def add_person(t: Teller, world: World, name: str) -> None:
 def belongings(t: Teller, world: World, person: Person) -> None:
     """What a person has: one thing, or two when nobody else is there."""
     given, paints = world.mix.given, world.mix.paints
-    begin = likely({person.name: 1 - given, "The": given})
+    begin = likely({"Little": 1 - given, "The": given})
     word = t.choose("pattern", begin | who_is_who(world))
     if word not in begin:
         present(t, world, word)
@@ -100,7 +100,7 @@ def belongings(t: Teller, world: World, person: Person) -> None:
     if word == "The":
         add_given(t, world, person)
     else:
-        heard_name(t, person)
+        say_name(t, person, "pattern")
         has = 1 - given - paints
         verb = t.choose("pattern", likely({"has": has, "paints": paints}))
         add = {"has": add_had, "paints": add_painted}[verb]

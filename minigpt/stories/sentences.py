@@ -37,10 +37,7 @@ def sentence(t: Teller, world: World, ending: float) -> bool:
     heard, world.said = world.said, None
     if word == END:
         return False
-    if word in world.named:
-        heard_name(t, world.named[word])
-        does(t, world, world.named[word])
-    elif word in PRONOUNS.values():
+    if word in PRONOUNS.values():
         does(t, world, meant_by(t, world, word, PRONOUNS))
     elif word in POSSESSIVES.values():
         hers(t, world, meant_by(t, world, word, POSSESSIVES))
@@ -58,7 +55,7 @@ def starts(world: World, ending: float) -> Weights:
     weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 2.0, "Everyone": 0.8}
     weights |= {"Look": 0.6, "What": 0.3, "Soon": 0.3}
     weights["Is"] = sum(noun_weights(world, world.things).values())
-    weights |= dict.fromkeys(world.named, 0.8)
+    weights["Little"] = 0.8 * len(world.people)
     weights |= dict.fromkeys(world.meant(PRONOUNS), 1.4)
     weights |= dict.fromkeys(world.meant(POSSESSIVES), 1.2)
     weights |= {"They": 1.0} if len(world.people) == 2 else {"Someone": 0.3}
@@ -116,6 +113,11 @@ def hers(t: Teller, world: World, person: Person) -> None:
         choose_colour(t, world, fitting)
     t.say(".")
     world.subject = person
+
+
+def little(t: Teller, world: World) -> None:
+    """Little Lily …"""
+    does(t, world, choose_name(t, world, "name"))
 
 
 def then(t: Teller, world: World) -> None:
@@ -176,7 +178,7 @@ def look(t: Teller, world: World) -> None:
 
 def they(t: Teller, world: World) -> None:
     """They play with the blue kite. They sing, …"""
-    match t.choose("pattern", {"play": 1.2, "sing": 3.0, "eat": 0.5, "laugh": 0.3}):
+    match t.choose("pattern", {"play": 1.2, "sing": 2.5, "eat": 0.5, "laugh": 0.3}):
         case "play":
             t.say("with the")
             choose_thing(t, world)
@@ -219,6 +221,7 @@ def someone(t: Teller, world: World) -> None:  # noqa: ARG001
 
 STARTS = {
     "The": the,
+    "Little": little,
     "Then": then,
     "When": when,
     "Near": near,

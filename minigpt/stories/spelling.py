@@ -13,11 +13,11 @@ from minigpt.tokenizer import WORDS
 
 BARE = (",", ".", "!", "?", END)  # stand without a space before them
 FIRST = ("One", "Once", "There", "This", "I", "My", "Hello", "Oh")  # begin a line or a quotation
-FORMS = """day went to the there was a called who lived near knew met has and named The Then When
-Near What Everyone Look Soon Someone They She He Her His she he her his sky is belongs behind see
-sees it will be brings knows here play with sing eat laugh name friend likes wants hugs finds
-shows cleans goes feels because today eats says sings am again girl boy paints story of Is Yes
-Good A parrot are"""
+FORMS = """day went to the there was a called who lived near knew met has and named The Then
+When Near Little What Everyone Look Soon Someone They She He Her His she he her his sky is
+belongs behind see sees it will be brings knows here play with sing eat laugh name friend likes
+wants hugs finds shows cleans goes feels because today eats says sings am again girl boy paints
+story of Is Yes Good A parrot are"""
 
 
 @cache

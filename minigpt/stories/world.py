@@ -73,7 +73,7 @@ class Mix:
     same_gender: float = 0.25
     endings: tuple[float, ...] = (0.03, 0.08, 0.2, 0.35, 0.5, 0.65, 0.8)  # after each sentence
     paints: float = 0.4  # things introduced as "Lily paints her ball red"
-    who: float = 1.2  # weight of sentences that tell who is who before those that tell who has what
+    who: float = 0.7  # weight of sentences that tell who is who before those that tell who has what
     given: float = 0.25  # as "The red ball belongs to Lily", the others as "Lily has a red ball"
     against: float = 0.04  # weight of asking for a word against the order of introduction
     mismatch: float = 0.5  # of the numbers of an animal and of the one beside it
