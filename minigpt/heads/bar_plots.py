@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
 
 from minigpt.heads import marks
 from minigpt.heads.marks import SMALL, line_height
@@ -66,12 +68,11 @@ def draw_profile(sheet: Sheet, name: str, shares: np.ndarray, most: float, place
     sheet.text(peak, x + width, y + 0.18, size, ha="right", color=PALE)
     bar, room, bottom = width / len(shares), height - 0.34, y + height - 0.11
     marks.box(sheet, x, bottom - room, width, room, facecolor="#F7F7F7", edgecolor=marks.RULE)
-    for back in np.flatnonzero(shares > 0.002 * most):
-        tall = room * float(shares[back]) / most
-        style: dict[str, Any] = {"facecolor": marks.BLUE, "edgecolor": "white"}
-        if back == best:
-            style = {"facecolor": marks.ORANGE, "hatch": "////"}
-        marks.box(sheet, x + back * bar, bottom - tall, bar, tall, linewidth=0.3, **style)
+    tall = room * shares / most
+    bars = [Rectangle((x + back * bar, bottom), bar, -tall[back]) for back in range(len(shares))]
+    sheet.axes.add_collection(PatchCollection(bars, facecolor=marks.BLUE, lw=0))
+    place = x + best * bar, bottom - tall[best], bar, tall[best]
+    marks.box(sheet, *place, facecolor=marks.ORANGE, hatch="////", linewidth=0.3)
 
 
 def draw_ticks(sheet: Sheet, x: float, y: float, width: float) -> None:
@@ -118,7 +119,7 @@ def loss_floor(slots: Slots, subtitle: str = "") -> Sheet:
 def floor_note(parts: dict[str, float], shown: Sequence[str]) -> str:
     words = "A part: nats above the floor × share of such words."
     rest = [part for name, part in parts.items() if name not in shown]
-    return words + (f" {len(rest)} more kinds of words: {sum(rest):.4f} together." if rest else "")
+    return words + (f" Not shown: {len(rest)}, together {sum(rest):.4f}." if rest else "")
 
 
 def part_of(slot: dict[str, float]) -> float:
@@ -133,7 +134,8 @@ def floor_title(slots: Slots, parts: dict[str, float]) -> str:
         return "No kind of word is above its floor"
     gap = slots[worst]["loss"] - slots[worst]["floor"]
     share = f"{parts[worst] / whole:.0%} of the {whole:.3f} nats a word above the floor"
-    return f"The largest gap is “{worst}”: {share} ({gap:+.3f} on {slots[worst]['share']:.1%} of words)"
+    on = f"{gap:+.3f} on {slots[worst]['share']:.1%} of words"
+    return f"The largest gap is “{worst}”: {share} ({on})"
 
 
 def draw_loss(sheet: Sheet, slot: dict[str, float], x: float, y: float, scale: float) -> None:

@@ -83,8 +83,8 @@ def in_short(role: Role) -> str:
 
 def box(sheet: Sheet, x: float, y: float, width: float, height: float, **style: Any) -> None:
     """A rectangle with its upper left corner at (x, y), grey with a thin edge unless told."""
-    style = {"facecolor": GREY, "edgecolor": EDGE_OF_MARKS, "linewidth": 0.6} | style
-    sheet.axes.add_patch(Rectangle((x, y), width, height, **style))
+    plain: dict[str, Any] = {"facecolor": GREY, "edgecolor": EDGE_OF_MARKS, "linewidth": 0.6}
+    sheet.axes.add_patch(Rectangle((x, y), width, height, **plain | style))
 
 
 def line_height() -> float:
@@ -95,8 +95,9 @@ def line_height() -> float:
 def mark(sheet: Sheet, kind: str, x: float, y: float, side: float) -> None:
     """The square of a kind around (x, y), its letter on a plain spot of the pattern."""
     look = KINDS[kind]
-    style = {"hatch": look.pattern, "linestyle": ":" if kind == UNLABELLED else "-"}
-    box(sheet, x - side / 2, y - side / 2, side, side, facecolor=look.colour, **style)
+    face: dict[str, Any] = {"facecolor": look.colour, "hatch": look.pattern}
+    face["linestyle"] = ":" if kind == UNLABELLED else "-"
+    box(sheet, x - side / 2, y - side / 2, side, side, **face)
     size = min(max(0.5 * side * POINTS, 6.0), 18.0)
     spot = {"facecolor": look.colour, "edgecolor": "none", "boxstyle": "square,pad=0.12"}
     style = {"color": "white" if look.dark else INK, "weight": "bold", "bbox": spot}
@@ -105,21 +106,26 @@ def mark(sheet: Sheet, kind: str, x: float, y: float, side: float) -> None:
 
 def symbol(sheet: Sheet, marker: str, x: float, y: float, size: float = 5.5) -> None:
     """A small white sign with a dark edge, to be seen on any colour."""
-    style = {"markerfacecolor": "white", "markeredgecolor": INK, "linestyle": "none"}
+    style: dict[str, Any] = {
+        "markerfacecolor": "white",
+        "markeredgecolor": INK,
+        "linestyle": "none",
+    }
     sheet.axes.plot([x], [y], marker=marker, markersize=size, **style)
 
 
-Item = tuple[Callable[[Sheet, float, float], None], str]  # draws a sign at (x, y); its meaning
+Draw = Callable[[Sheet, float, float], None]  # a sign around a place
+Item = tuple[Draw, str]  # a sign and what it means
 
 
 def kind_items(kinds: Iterable[str]) -> list[Item]:
     """Those of these kinds that there are, in the order of all."""
     present = set(kinds)
-    return [
-        (lambda sheet, x, y, kind=kind: mark(sheet, kind, x, y, 0.19), KINDS[kind].words)
-        for kind in KINDS
-        if kind in present
-    ]
+    return [(sign_of(kind), look.words) for kind, look in KINDS.items() if kind in present]
+
+
+def sign_of(kind: str) -> Draw:
+    return lambda sheet, x, y: mark(sheet, kind, x, y, 0.19)
 
 
 def legend(sheet: Sheet, items: Sequence[Item], x: float, y: float, width: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from minigpt.heads import marks
 from minigpt.heads.evidence import Evidence
 from minigpt.heads.judging import Judgement
-from minigpt.heads.marks import KINDS, ROW, SMALL, UNLABELLED, Item, kind_for, symbol
+from minigpt.heads.marks import KINDS, ROW, SMALL, UNLABELLED, Draw, Item, kind_for, symbol
 from minigpt.heads.plots import EDGE, titled
 from minigpt.heads.relations import RELATIONS
 from minigpt.heads.roles import MARGIN, Role
@@ -19,10 +19,10 @@ from minigpt.heads.sheet import INK, PALE, Sheet
 NAMES, BAR, WORDS = 1.9, 5.0, 3.5  # inches for relations, for scores from 0 to 1, for heads
 HIGH, THICK = 0.48, 0.36  # of a relation's row, of its bar
 BASELINES = {  # marker, and where it is in the bar's height, so that none hides another
-    "offset": ("^", -0.135, "best fixed distance"),
-    "nearest": ("o", -0.065, "nearest candidate"),
-    "first": ("s", 0.065, "first candidate"),
-    "any": ("D", 0.135, "any candidate (chance)"),
+    "offset": ("^", -0.145, "best fixed distance"),
+    "nearest": ("o", -0.07, "nearest candidate"),
+    "first": ("s", 0.06, "first candidate"),
+    "any": ("D", 0.14, "any candidate (chance)"),
 }
 MOST_NAMED = 6  # relations in the title
 RESOLVED = ("resolves", "together")
@@ -48,9 +48,7 @@ def relations(judgement: Judgement, subtitle: str = "") -> Sheet:
         sheet.text(f"{share:g}", x, bottom + 0.16, SMALL, ha="center", color=PALE)
     for row, one in enumerate(found):
         draw_relation(sheet, judgement, one, left, top + 0.1 + (row + 0.5) * HIGH)
-    words = (
-        "share of questions where the best head looks most at a right place"
-    )
+    words = "share of questions where the best head looks most at a right place"
     sheet.text(words, left, bottom + 0.36, SMALL, color=PALE)
     marks.legend(sheet, items, EDGE, bottom + 0.5, width)
     return sheet
@@ -140,10 +138,7 @@ def draw_demand(sheet: Sheet, x: float, y: float, height: float) -> None:
 
 def relation_items() -> list[Item]:
     """The legend: what is found without looking, and how far a head must be above it."""
-    found: list[Item] = [
-        (lambda sheet, x, y, sign=sign: symbol(sheet, sign, x, y), words)
-        for sign, _, words in BASELINES.values()
-    ]
+    found = [(sign_of(marker), words) for marker, _, words in BASELINES.values()]
     interval = "95% interval, of all heads and relations at once"
     demand = f"the best of these + {MARGIN:.2f}: what the interval must exceed"
     return [
@@ -152,3 +147,7 @@ def relation_items() -> list[Item]:
         *found,
         (lambda sheet, x, y: draw_demand(sheet, x, y, 0.2), demand),
     ]
+
+
+def sign_of(marker: str) -> Draw:
+    return lambda sheet, x, y: symbol(sheet, marker, x, y)
