@@ -20,8 +20,8 @@ from minigpt.heads import (
     map_plot,
     marks,
     plots,
-    relation_plots,
     relations,
+    score_plot,
 )
 from minigpt.heads.asking import Answers
 from minigpt.heads.evidence import Evidence
@@ -126,7 +126,7 @@ def arcs(num_layers, num_heads):
 
 PICTURES = {
     "head_map": lambda size: map_plot.head_map(made_up(*size), SUBTITLE),
-    "relations": lambda size: relation_plots.relations(made_up(*size), SUBTITLE),
+    "relations": lambda size: score_plot.relations(made_up(*size), SUBTITLE),
     "ablation": lambda size: effect_plot.ablation(made_up(*size), SUBTITLE),
     "births": lambda size: birth_plot.births(made_up(*size), grown(*size), SUBTITLE),
     "offsets": lambda size: bar_plots.offsets(measured(*size), SUBTITLE),
@@ -207,12 +207,12 @@ def test_a_model_without_any_label_is_drawn_too():
     nothing = with_labels(made_up(2, 2), {})
     nothing.effect.mean[0, 0] = NAN
     assert title_of(map_plot.head_map(nothing)) == "0 of 4 heads labelled"
-    title = title_of(relation_plots.relations(nothing))
+    title = title_of(score_plot.relations(nothing))
     assert title == f"Heads resolve 0 of {len(RELATIONS)} relations"
 
 
 def test_resolved_relations_come_first():
-    sheet = relation_plots.relations(with_labels(made_up(2, 2), LABELS))
+    sheet = score_plot.relations(with_labels(made_up(2, 2), LABELS))
     names = {RELATIONS[name].words for name in RELATIONS}
     rows = [text for text in sheet.axes.texts if text.get_text() in names]
     first = sorted(rows, key=lambda text: text.get_position()[1])[:2]
