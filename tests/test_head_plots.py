@@ -26,10 +26,10 @@ from minigpt.heads import (
 from minigpt.heads.asking import Answers
 from minigpt.heads.evidence import Evidence
 from minigpt.heads.intervals import Interval
-from minigpt.heads.judging import Judgement
+from minigpt.heads.judging import Effects, Judgement
 from minigpt.heads.measure import Measurement
 from minigpt.heads.relations import RELATIONS
-from minigpt.heads.roles import Label, Role
+from minigpt.heads.roles import VERBS, Label, Role
 from minigpt.heads.scores import NUM_OFFSETS
 
 SIZES = [(2, 2), (4, 4), (12, 12)]
@@ -72,14 +72,15 @@ def made_up(num_layers, num_heads):
         at = one.best[0] * num_heads + one.best[1]
         roles[at] = replace(roles[at], labels=(Label("resolves", one.relation),))
     effect = around(torch.rand(shape, generator=draw) ** 4 * 0.3, 0.01)
-    answers, unused = Answers([], torch.tensor([]), 0, {}), torch.zeros(shape)
-    return Judgement([], answers, found, roles, effect, unused, unused, unused, {}, {})
+    answers, unused = Answers([], torch.tensor([]), 0, {}, torch.zeros(0)), torch.zeros(shape)
+    effects = Effects(unused, unused)
+    return Judgement([], answers, found, roles, effect, effects, unused, {}, {}, {})
 
 
 def labels_of(kind, pick):
     if kind == marks.UNLABELLED:
         return ()
-    about = pick.sample(list(RELATIONS), pick.randint(1, 6)) if kind in marks.VERBS else [None]
+    about = pick.sample(list(RELATIONS), pick.randint(1, 6)) if kind in VERBS else [None]
     return tuple(Label(kind, relation, 1) for relation in about)
 
 
@@ -300,7 +301,7 @@ def test_the_telling_case_is_answered_rightly_hard_and_of_half_b():
     mass = torch.rand(right.shape, generator=torch.Generator().manual_seed(1))
     answers = Answers(
         [q for _, q in asked], torch.tensor([at for at, _ in asked]), len(found),
-        {"strict": right, "mass": mass},
+        {"strict": right, "mass": mass}, torch.zeros(0),
     )  # fmt: skip
     judgement = replace(made_up(1, 1), stories=found, answers=answers)
     story, questions = cases.telling_case(judgement, "surname", (0, 0))

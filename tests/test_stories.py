@@ -174,7 +174,7 @@ def test_a_word_that_cannot_stand_there_ends_the_reading(readings):
 
 
 def test_the_checker_tells_grammatical_from_consistent():
-    good = "One day Lily Reed went to the park. Lily has a red ball and a blue kite. "
+    good = "One day Lily Reed went to the park. Little Lily has a red ball and a blue kite. "
     assert check(good + "The ball is red.").consistent
     wrong = check(good + "The ball is blue. Everyone knows Lily Fox.")
     assert wrong.grammatical and not wrong.consistent
@@ -216,20 +216,21 @@ def test_no_word_stands_for_two_things():
 
 
 def test_a_parrot_repeats_and_things_are_called_by_what_was_said_first():
-    good = (
-        "This is the story of Lily Reed and Tom Hill. Lily paints her ball red. Tom has a blue hat."
-    )
+    tom = "Little Tom has a blue hat."
+    good = f"This is the story of Lily Reed and Tom Hill. Little Lily paints her ball red. {tom}"
     for more in (
-        'Lily says, "My ball is red." A parrot says, "My ball is red."',
+        'Little Lily says, "My ball is red." A parrot says, "My ball is red."',
         "Is the ball red? Yes! The ball is red. She likes his hat.",
         "Good night, Tom Hill!",
     ):
         assert check(f"{good} {more}").consistent, more
-    given = "One day Lily Reed met Tom Hill. The red ball belongs to Lily. Tom has a blue hat."
+    given = (
+        "One day Lily Reed met Tom Hill. The red ball belongs to Lily. Little Tom has a blue hat."
+    )
     assert check(f"{given} The ball belongs to Lily.").consistent
     lost = check(f"{given} The ball belongs to Tom.")
     assert [mistake.kind for mistake in lost.mistakes] == ["owner"]
-    echo = check(f'{good} Lily says, "My ball is red." A parrot says, "My ball is blue."')
+    echo = check(f'{good} Little Lily says, "My ball is red." A parrot says, "My ball is blue."')
     assert [mistake.kind for mistake in echo.mistakes] == ["echo"]
     assert not check(f'{good} A parrot says, "My ball is red."').grammatical
 

@@ -19,7 +19,7 @@ Heads are named by layer and place: L0H3 is the fourth head of the first layer.
 
   python scripts/inspect_heads.py
   python scripts/inspect_heads.py runs/stories-1 --head L1H0
-  python scripts/inspect_heads.py --text "Lily has a red ball. She likes it."
+  python scripts/inspect_heads.py --text "One day Lily Reed met Tom Fox. She says"
   python scripts/inspect_heads.py --text FILE:poem.txt --out pictures
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from minigpt.heads import marks
+from minigpt.heads import marks, roles
 from minigpt.heads.changing import Head
 from minigpt.heads.history import Record, birth
 from minigpt.heads.judging import Judgement
@@ -23,7 +23,7 @@ from minigpt.heads.sheet import INK, PALE, Sheet, wrapped
 WIDE, UPPER, LOWER = 2.45, 0.85, 0.6  # inches of a panel: its width, score, loss
 LEFT, ABOVE, BELOW, GAP = 0.5, 0.5, 0.35, 0.12  # room beside, above, below, between the two
 COLUMNS = 4
-VERBS = marks.VERBS | {UNLABELLED: "looks right for", "needed": "looks right for"}
+VERBS = roles.VERBS | {UNLABELLED: "looks right for", "needed": "looks right for"}
 
 
 @dataclass(frozen=True)

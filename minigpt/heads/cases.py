@@ -8,8 +8,9 @@ from torch import Tensor
 from minigpt.heads.changing import Head
 from minigpt.heads.evidence import SCORE, halves
 from minigpt.heads.judging import Judgement
-from minigpt.heads.marks import VERBS, kind_for
+from minigpt.heads.marks import kind_for
 from minigpt.heads.relations import RELATIONS, Question, Story
+from minigpt.heads.roles import VERBS
 
 EARLY = 70  # words; a short picture is easier to read
 

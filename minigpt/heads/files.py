@@ -5,17 +5,21 @@ Inspection -> files
 
 import json
 from pathlib import Path
-from typing import Any
-
-import torch
-from matplotlib.figure import Figure
 
 from minigpt import storage
-from minigpt.heads import arcs, course_plots, relation_plots, role_files, role_plots, table
+from minigpt.heads import role_files, table
+from minigpt.heads.attention_arcs import attention_arcs
+from minigpt.heads.bar_plots import loss_floor, offsets
+from minigpt.heads.birth_plot import births
 from minigpt.heads.capture import capture_attention
+from minigpt.heads.cases import row_of, telling_case, title_of
+from minigpt.heads.effect_plot import ablation
 from minigpt.heads.inspection import Inspection
+from minigpt.heads.map_plot import head_map
 from minigpt.heads.plots import grid_picture, head_picture
-from minigpt.heads.role_lines import seen
+from minigpt.heads.roles import Role
+from minigpt.heads.score_plot import relations
+from minigpt.heads.sheet import Sheet
 
 
 def write_files(look: Inspection, folder: Path, scores: Path | None = None) -> list[Path]:
@@ -57,61 +61,58 @@ def judged_files(look: Inspection, folder: Path) -> dict[Path, bytes]:
     assert look.judgement is not None
     judgement, history = look.judgement, look.history or []
     numbers = json.dumps(role_files.to_json(judgement, history), indent=1, allow_nan=False)
-    pictures = {name: role_plots.png(figure) for name, figure in judged_pictures(look).items()}
+    sheets = judged_pictures(look) | arc_pictures(look)
     return {
         folder / "relations.csv": role_files.to_csv(judgement, history).encode(),
         folder / "roles.json": numbers.encode(),
-        **{folder / name: data for name, data in (pictures | arc_pictures(look)).items()},
+        **{folder / name: sheet.png() for name, sheet in sheets.items()},
     }
 
 
-def judged_pictures(look: Inspection) -> dict[str, Figure]:
+def judged_pictures(look: Inspection) -> dict[str, Sheet]:
     """What the heads do and how it came about, by file name."""
     assert look.judgement is not None
     judgement, where = look.judgement, look.run_and_step
-    asked = f"{where}, {len(judgement.stories)} stories"
-    found: dict[str, Figure | None] = {
-        "head_map.png": role_plots.head_map(judgement, asked),
-        "relations.png": relation_plots.relations(judgement, asked),
-        "ablation.png": relation_plots.ablation(judgement, asked),
-        "offsets.png": course_plots.offsets(look.measurement, where),
-        "births.png": course_plots.births(judgement, look.history or [], where),
-        "loss_floor.png": course_plots.loss_floor(slots_of(look.run.run_dir), where),
+    asked = f"{where}; {len(judgement.stories)} stories"
+    slots = slots_of(look.run.run_dir)
+    found = {
+        "head_map.png": head_map(judgement, asked),
+        "relations.png": relations(judgement, asked),
+        "ablation.png": ablation(judgement, asked),
+        "births.png": births(judgement, look.history or [], where),
+        "offsets.png": offsets(look.measurement, where),
+        "loss_floor.png": loss_floor(slots, where) if slots else None,
     }
-    return {name: figure for name, figure in found.items() if figure is not None}
+    return {name: sheet for name, sheet in found.items() if sheet is not None}
 
 
 def slots_of(run_dir: Path) -> dict[str, dict[str, float]]:
     """Loss, floor and share by kind of word, as the training left them; none if it did not."""
     try:
-        summary: dict[str, Any] = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return summary.get("slots") or {}
 
 
-def arc_pictures(look: Inspection) -> dict[str, bytes]:
-    """For each relation that a head resolves, one text with arcs from the asked word."""
+def arc_pictures(look: Inspection) -> dict[str, Sheet]:
+    """For each relation that a head resolves, a text with arcs from the asked word."""
     assert look.judgement is not None
-    found = {}
-    for role in look.judgement.roles:
+    judgement, sheets = look.judgement, {}
+    for role in judgement.roles:
         for label in role.labels:
             if label.kind in ("resolves", "together") and label.relation:
-                one = look.judgement.of(label.relation)
-                head = role.layer, role.head
-                at, question = arcs.telling_case(look.judgement.answers, one, head)
-                story = look.judgement.stories[at]
-                weights = capture_attention(look.run.model, story.ids)[role.layer, 0, role.head]
-                row = beside_first(weights[question.query])
-                title = f"{role.name} {label.words}"
-                sheet = arcs.story_with_arcs(story, question, row, title, seen(one, head))
                 name = "_".join(label.relation.replace("→", "").split())
-                found[f"attention_{role.name}_{name}.png"] = sheet.png()
-    return found
+                sheets[f"attention_{role.name}_{name}.png"] = arcs(look, label.relation, role)
+    return sheets
 
 
-def beside_first(row: torch.Tensor) -> torch.Tensor:
-    """A query's weights (T,) without the first token, where heads rest, summing to 1 again."""
-    row = row.clone()
-    row[0] = 0
-    return row / row.sum().clamp(min=1e-6)
+def arcs(look: Inspection, relation: str, role: Role) -> Sheet:
+    assert look.judgement is not None
+    head = role.layer, role.head
+    at, questions = telling_case(look.judgement, relation, head)
+    story = look.judgement.stories[at]
+    weights = capture_attention(look.run.model, story.ids)[role.layer, 0, role.head].cpu()
+    asked = [(question, row_of(weights, question.query)) for question in questions]
+    title = title_of(look.judgement, relation, head)
+    return attention_arcs(story, asked, title, look.run_and_step)

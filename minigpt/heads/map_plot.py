@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from minigpt.heads import marks
 from minigpt.heads.judging import Judgement
-from minigpt.heads.marks import KINDS, ROW, SMALL, in_short, kind_of, line_height
+from minigpt.heads.marks import KINDS, ROW, SMALL, kind_of, line_height
 from minigpt.heads.plots import EDGE, titled
 from minigpt.heads.roles import Role
 from minigpt.heads.sheet import PALE, Sheet, wrapped
@@ -50,7 +50,7 @@ def map_title(judgement: Judgement) -> str:
 
 
 def main_part(role: Role) -> str:
-    return in_short(role).split("; ")[0]
+    return role.short.split("; ")[0]
 
 
 def best_first(judgement: Judgement) -> list[Role]:
@@ -97,7 +97,7 @@ def told_heads(judgement: Judgement, num_lines: int) -> list[Told]:
     left, told = max(num_lines, FEWEST_LINES), list[Told]()
     heads = best_first(judgement)
     for role in heads:
-        lines = wrapped(in_short(role), TOLD - NAME - LOSS, SMALL)
+        lines = wrapped(role.short, TOLD - NAME - LOSS, SMALL)
         left -= len(lines)
         if left < 0:
             more = f"… and {len(heads) - len(told)} more heads with a label"

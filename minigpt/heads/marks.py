@@ -13,7 +13,6 @@ from typing import Any
 from matplotlib.patches import Rectangle
 
 from minigpt.heads.judging import Judgement
-from minigpt.heads.relations import RELATIONS
 from minigpt.heads.roles import Role
 from minigpt.heads.sheet import INK, LINE, PALE, POINTS, Sheet, text_width
 
@@ -49,8 +48,6 @@ KINDS = {  # most telling first
     "resting": Kind("Z", GREY, "++", "resting on the first word, without effect"),
     UNLABELLED: Kind("?", "#FFFFFF", "", "unlabelled: no rule fits"),
 }
-VERBS = {"resolves": "resolves", "together": "helps to resolve", "looks": "looks at"}
-VERBS |= {"needed": "needed for"}
 
 
 # ------------------------------------------------------------------------------ roles
@@ -66,16 +63,6 @@ def kind_for(judgement: Judgement, relation: str, head: tuple[int, int]) -> str:
     role = next(role for role in judgement.roles if (role.layer, role.head) == head)
     found = [label.kind for label in role.labels if label.relation == relation]
     return found[0] if found else UNLABELLED
-
-
-def in_short(role: Role) -> str:
-    """All labels, as in: resolves surnames, refrains; induction; needed for possessives."""
-    parts: dict[str, list[str]] = {}
-    for label in sorted(role.labels, key=lambda label: list(KINDS).index(label.kind)):
-        parts.setdefault(VERBS.get(label.kind, label.words), [])
-        if label.relation:
-            parts[VERBS[label.kind]].append(RELATIONS[label.relation].words)
-    return "; ".join(f"{verb} {', '.join(what)}".strip() for verb, what in parts.items())
 
 
 # ------------------------------------------------------------------------------ drawing
