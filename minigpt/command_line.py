@@ -113,6 +113,9 @@ def load_config(path: Path | None, overrides: Iterable[str] = ()) -> Config:
         where = given["data.path"].where
         if str(given["data.path"].text).strip().lower() not in NOTHING:
             given["data.source"] = Given("text", where)
+    if str(given.get("data.source", Given("stories", "")).text).strip() == "stories":
+        # With many heads the first layer stirs all words together, and nobody looks one up later.
+        given.setdefault("model.first_layer_heads", Given("2", "stories"))
     return build(given)
 
 

@@ -69,6 +69,9 @@ class ModelConfig(Settings):
     dropout: float = setting(0.0, "share of numbers dropped while training", ge=0, lt=1)
     tie_embeddings: bool = setting(True, "one matrix reads tokens and scores them")
     qk_norm: bool = setting(True, "queries and keys all of one length")
+    first_layer_heads: int | None = setting(
+        None, "heads of the first layer; None: as all, for stories 2", ge=1, le=512
+    )
     pruned: list[HeadName] = setting([], "heads taken out, such as [L0H1, L2H3]")
 
     @model_validator(mode="after")
@@ -88,7 +91,9 @@ class ModelConfig(Settings):
 
     def check_pruned(self) -> None:
         known = {
-            f"L{layer}H{head}" for layer in range(self.num_layers) for head in range(self.num_heads)
+            f"L{layer}H{head}"
+            for layer in range(self.num_layers)
+            for head in range(self.heads_before_pruning(layer))
         }
         for name in self.pruned:
             if name not in known:
@@ -100,7 +105,12 @@ class ModelConfig(Settings):
 
     def heads_in(self, layer: int) -> list[int]:
         """Which heads a layer has: all but the pruned."""
-        return [head for head in range(self.num_heads) if f"L{layer}H{head}" not in self.pruned]
+        heads = range(self.heads_before_pruning(layer))
+        return [head for head in heads if f"L{layer}H{head}" not in self.pruned]
+
+    def heads_before_pruning(self, layer: int) -> int:
+        few = self.first_layer_heads if layer == 0 else None
+        return min(few or self.num_heads, self.num_heads)
 
     @property
     def head_dim(self) -> int:
