@@ -136,7 +136,7 @@ class ModelConfig(Settings):
 class TrainConfig(Settings):
     """How the model is trained."""
 
-    max_steps: Count = setting(3200, "steps to train")
+    max_steps: Count = setting(2900, "steps to train")
     max_minutes: float | None = setting(None, "time budget; ends training if first", gt=0)
     batch_size: int = setting(8, "rows per micro-batch", ge=1, le=2**20)
     accumulate: int = setting(1, "micro-batches per step", ge=1, le=2**20)
@@ -151,9 +151,9 @@ class TrainConfig(Settings):
     beta1: float = setting(0.9, "AdamW's memory of gradients", ge=0, lt=1)
     beta2: float = setting(0.95, "AdamW's memory of their squares", ge=0, lt=1)
     grad_clip: float | None = setting(1.0, "longest gradient allowed", gt=0)
-    eval_interval: Count = setting(800, "steps between evaluations")
+    eval_interval: Count = setting(725, "steps between evaluations")
     save_interval: Count | None = setting(None, "steps between checkpoints; None: eval_interval")
-    sample_interval: Count = setting(800, "steps between samples")
+    sample_interval: Count = setting(725, "steps between samples")
     log_interval: Count = setting(10, "steps between logged losses")
     patience: Count | None = setting(None, "evaluations without gain until it stops")
     ema: float | None = setting(None, "memory of averaged weights, such as 0.99", gt=0, lt=1)
@@ -178,7 +178,7 @@ class SampleConfig(Settings):
     temperature: float = setting(1.0, "0: always the likeliest; above 1: wilder", ge=0)
     top_k: int | None = setting(None, "draw among this many likeliest; 0 or None: all", ge=0)
     top_p: Share | None = setting(None, "draw among the likeliest that make this share")
-    min_p: Share | None = setting(0.05, "drop tokens below this share of the likeliest")
+    min_p: Share | None = setting(0.1, "drop tokens below this share of the likeliest")
     repetition_penalty: float = setting(1.0, "above 1: fewer repetitions", gt=0)
     stop: list[str] | None = setting(None, "strings that end the text")
 

@@ -29,14 +29,17 @@ def offsets(measurement: Measurement, subtitle: str = "") -> Sheet:
     table = np.stack([measurement.scores[f"offset_{n}"].numpy() for n in range(NUM_OFFSETS)], -1)
     table = np.nan_to_num(table)  # (L, H, 16)
     most = max(math.ceil(10 * table.max()) / 10, 0.1)
+    title = offsets_title(table, num_layers * num_heads - len(measurement.pruned))
     wide = min(max(10 / num_heads, 0.95), 2.4)
     high = 0.45 * wide + 0.32
     words = "From left to right: how much a head looks at the token itself (0), 1, 2 … "
     words += f"{NUM_OFFSETS - 1} tokens back. A full box is {most:.0%} of its attention; striped: "
     lines = wrapped(words + "the most, also told above.", num_heads * wide, SMALL)
     height = num_layers * high + 0.35 + len(lines) * line_height()
-    sheet, top = titled(num_heads * wide, height, offsets_title(table), subtitle)
+    sheet, top = titled(num_heads * wide, height, title, subtitle)
     for layer, head in np.ndindex(num_layers, num_heads):
+        if (layer, head) in measurement.pruned:
+            continue
         x, y = EDGE + head * wide, top + layer * high
         draw_profile(sheet, f"L{layer}H{head}", table[layer, head], most, (x, y, wide - 0.12, high))
     for head in range(num_heads):
@@ -46,11 +49,11 @@ def offsets(measurement: Measurement, subtitle: str = "") -> Sheet:
     return sheet
 
 
-def offsets_title(table: np.ndarray) -> str:
+def offsets_title(table: np.ndarray, number: int) -> str:
     """As in: L1H2 gives 97% of its attention to the token before; 3 of 12 heads give …"""
     layer, head, back = np.unravel_index(int(table.argmax()), table.shape)
     where = {0: "the token itself", 1: "the token before"}.get(int(back), f"{back} tokens back")
-    near, number = int((table.max(-1) >= FOCUS).sum()), table[..., 0].size
+    near = int((table.max(-1) >= FOCUS).sum())
     gives = f"give{'s' * (near == 1)} {FOCUS:.0%} or more to one distance"
     most = f"L{layer}H{head} gives {table.max():.0%} of its attention to {where}"
     return f"{most}; {near} of {number} heads {gives}"
