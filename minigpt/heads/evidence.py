@@ -7,6 +7,7 @@ at once.
 answers, losses -> Evidence for each relation
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,9 @@ class Evidence:
 
     @property
     def best_baseline(self) -> float:
-        return max(value for value in self.baselines.values() if value == value)
+        """The highest; infinite where nothing was asked, so that nothing is above it."""
+        known = (value for value in self.baselines.values() if not math.isnan(value))
+        return max(known, default=math.inf)
 
     @property
     def specificity(self) -> Tensor:

@@ -9,6 +9,7 @@ step, model -> history.jsonl -> births
 """
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ def baseline(questions: Sequence[Any], relation: str) -> float:
     """The best that can be had without looking."""
     mine = [question for question in questions if question.relation == relation]
     means = [float(v.nanmean()) for v in baselines(mine, best_offset(mine)).values()]
-    return max(mean for mean in means if mean == mean)
+    return max((mean for mean in means if not math.isnan(mean)), default=1.0)
 
 
 def slot_losses(stories: Sequence[Story], loss: Tensor) -> dict[str, float]:

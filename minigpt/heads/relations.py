@@ -53,6 +53,8 @@ RELATIONS = {
 class Question:
     """At `query`, the places in `gold` are the right ones to look at, those in `others` wrong.
 
+    A place that holds the same word as a right one is not wrong.
+
     The words at `targets` are those that could not be known without.
     """
 
@@ -106,13 +108,15 @@ def story(split: str, seed: int, index: int, context_length: int) -> Story:
 def question(found: tellers.Relation, reader: tellers.Reader, length: int) -> Question | None:
     """A relation of a story with its targets; None if nothing competes or it is beyond sight."""
     relation = RELATIONS[found.name]
-    if not (found.others or relation.alone):
+    right = {reader.words[place] for place in found.gold}
+    others = tuple(place for place in found.others if reader.words[place] not in right)
+    if not (others or relation.alone):
         return None
     targets = dependants(found.query, relation.slots, reader) if relation.at else [found.query + 1]
     targets = [target for target in targets if target < length]
     if found.query >= length or not (relation.at or targets):
         return None
-    return Question(found.name, found.query, found.gold, found.others, tuple(targets))
+    return Question(found.name, found.query, found.gold, others, tuple(targets))
 
 
 def dependants(query: int, slots: Sequence[str], reader: tellers.Reader) -> list[int]:
