@@ -45,13 +45,20 @@ def role_lines(
     """All heads, the most telling first; then a count."""
     lines = []
     for role in sorted(judgement.roles, key=telling):
-        labels = sorted(role.labels, key=rank)
-        told = [label for label in labels if label.kind not in BESIDE]
-        claims = [claim(judgement, measurement, history, role, label) for label in told]
-        claims += [beside(judgement, role, kind) for kind in BESIDE if kind in kinds(role)]
-        claims = claims or [f"unlabelled; {without(judgement, (role.layer, role.head))}"]
-        lines += [f"{role.name if at == 0 else '':6}{text}" for at, text in enumerate(claims)]
+        told = claims(judgement, measurement, history, role)
+        lines += [f"{role.name if at == 0 else '':6}{text}" for at, text in enumerate(told)]
     return [*lines, "", count(judgement.roles)]
+
+
+def claims(
+    judgement: Judgement, measurement: Measurement, history: Sequence[Record], role: Role
+) -> list[str]:
+    """Everything said of one head, a line for each claim."""
+    labels = sorted(role.labels, key=rank)
+    told = [label for label in labels if label.kind not in BESIDE]
+    lines = [claim(judgement, measurement, history, role, label) for label in told]
+    lines += [beside(judgement, role, kind) for kind in BESIDE if kind in kinds(role)]
+    return lines or [f"unlabelled; {without(judgement, (role.layer, role.head))}"]
 
 
 def rank(label: Label) -> int:

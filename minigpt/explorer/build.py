@@ -1,0 +1,34 @@
+"""From a run to its page.
+
+run -> explorer.html
+"""
+
+from pathlib import Path
+
+from minigpt import storage
+from minigpt.checkpoint import Run
+from minigpt.explorer.bundle import page
+from minigpt.explorer.contents import contents, weights
+from minigpt.heads.inspection import inspect
+
+
+def build(run: Run, out: Path, *, fast: bool = False, full: bool = False) -> int:
+    """Writes the page, whole or not at all; returns its size in bytes."""
+    look = inspect(run, fast=fast)
+    data = page(contents(look), weights(run, full)).encode()
+    storage.write_bytes(out, data)
+    return len(data)
+
+
+def closing_words(run: Run, out: Path, size: int) -> str:
+    """What was made, and what to do with it."""
+    where = out.resolve()
+    return "\n".join(
+        [
+            f"{run.run_dir}, step {run.step:,}: {len(run.model.blocks)} layers, "
+            f"{run.model.num_parameters:,} parameters",
+            f"made {out} ({size / 1e6:.1f} MB: the model itself is in it)",
+            "next: open it in a browser, from disk",
+            f"  {where.as_uri()}",
+        ]
+    )
