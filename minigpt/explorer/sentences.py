@@ -86,11 +86,12 @@ def relations(cards: Sequence[Card]) -> list[dict[str, Any]]:
 
 def resolving(card: Card, mine: Sequence[dict[str, Any]]) -> dict[str, Any]:
     first = max(mine, key=lambda one: one["there"])
+    score, questions, simple = first["score"], first["questions"], first["baseline"]
     what = listed([one["words"] for one in mine])
     text = f"{card['name']} resolves {what}: it looks at the right word, and is needed for it."
     evidence = (
-        f"{first['words']} ({EXAMPLES[first['relation']]}): right in {first['score']:.0%} of {first['questions']} questions, "
-        f"{first['baseline']:.0%} without looking; without the head {first['there']:+.2f} nats there"
+        f"{first['words']} ({EXAMPLES[first['relation']]}): right in {score:.0%} of {questions} "
+        f"questions, {simple:.0%} without looking; without the head {first['there']:+.2f} nats"
     )
     return finding(text, evidence, case_of(card, first["relation"]))
 
