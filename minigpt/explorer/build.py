@@ -14,10 +14,9 @@ from minigpt.heads.inspection import inspect
 
 def build(run: Run, out: Path, *, fast: bool = False, full: bool = False) -> int:
     """Writes the page, whole or not at all; returns its size in bytes."""
-    look = inspect(run, fast=fast)
-    data = page(contents(look), weights(run, full)).encode()
-    storage.write_bytes(out, data)
-    return len(data)
+    with storage.open_new(out) as file:  # a place that can't be written is told before the work
+        look = inspect(run, fast=fast)
+        return file.write(page(contents(look), weights(run, full)).encode())
 
 
 def closing_words(run: Run, out: Path, size: int) -> str:

@@ -24,14 +24,15 @@ EXAMPLES = {  # what the words of a relation mean
     "adjective → noun": "“ball” belongs to “red”",
 }
 MOST, MOST_RELATIONS = 6, 3
-CLEAR = 0.05  # nats a word that a head must be worth to be told of
+CLEAR = 0.05  # nats a word
 
 
 def findings(
     cards: Sequence[Card], training: dict[str, Any], num_stories: int
 ) -> list[dict[str, Any]]:
     """The most telling first; those that need stories only where there are some."""
-    found = [learned(training), *relations(cards), *patterns(cards), needed(cards)]
+    resolved = relations(cards) or nearest(cards)
+    found = [learned(training), *resolved, *patterns(cards), needed(cards)]
     told = [one for one in found if one][: MOST - 1]
     return [*told, rest(cards, num_stories)]
 
@@ -94,6 +95,22 @@ def resolving(card: Card, mine: Sequence[dict[str, Any]]) -> dict[str, Any]:
         f"questions, {simple:.0%} without looking; without the head {first['there']:+.2f} nats"
     )
     return finding(text, evidence, case_of(card, first["relation"]))
+
+
+def nearest(cards: Sequence[Card]) -> list[dict[str, Any]]:
+    """Where no head resolves anything: the one that comes nearest, if stories were asked."""
+    asked = [
+        (one["score"] - one["baseline"], card, one)
+        for card in cards
+        for one in card["relations"]
+        if one["score"] is not None and one["baseline"] is not None
+    ]
+    if not asked:
+        return []
+    _, card, one = max(asked, key=lambda found: found[0])
+    text = f"No head resolves a relation; {card['name']} comes nearest, for {one['words']}."
+    evidence = f"right in {one['score']:.0%} of questions, {one['baseline']:.0%} without looking"
+    return [finding(text, evidence, address("heads", head=card["name"]))]
 
 
 def team(relation: str, members: Sequence[Card]) -> dict[str, Any]:
@@ -163,9 +180,9 @@ def needed(cards: Sequence[Card]) -> dict[str, Any] | None:
     if not known:
         return None
     most = max(known, key=lambda card: card["effect"])
-    if most["effect"] < CLEAR:
-        return None
     text = f"The head that is missed most is {most['name']}; switch it off and see what changes."
+    if most["effect"] < CLEAR:
+        text = f"No single head is missed much; {most['name']} most of all."
     evidence = f"without it {most['effect']:+.2f} nats a word"
     return finding(text, evidence, address("off", off=most["name"]))
 

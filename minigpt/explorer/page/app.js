@@ -9,7 +9,16 @@ import { Tokenizer } from "./tokenizer.js";
 
 export const VIEWS = ["findings", "read", "heads", "write", "off", "inside", "training", "method"];
 const OWN = "own";
-const DEFAULTS = { view: "findings", text: "0", own: "", word: "", head: "", off: "", by: "mean", look: "rest" };
+const DEFAULTS = {
+  view: "findings",
+  text: "0",
+  own: "",
+  word: "",
+  head: "",
+  off: "",
+  by: "mean",
+  look: "rest",
+};
 
 export class App {
   constructor(contents, weights) {
@@ -58,12 +67,22 @@ export class App {
     const { texts, opening, model } = this.contents;
     if (!this.isOwn) {
       const example = texts[Number(this.place.text)] ?? texts[0];
-      return { ids: example.ids.slice(0, model.longest), questions: example.questions, unknown: [], cut: 0 };
+      return {
+        ids: example.ids.slice(0, model.longest),
+        questions: example.questions,
+        unknown: [],
+        cut: 0,
+      };
     }
     const own = opening + this.place.own.replace(/^\n/, opening ? "" : "\n");
     const { ids, unknown } = this.tokenizer.encode(own);
     const some = ids.length ? ids : [this.contents.tokenizer.start];
-    return { ids: some.slice(0, model.longest), questions: [], unknown, cut: Math.max(ids.length - model.longest, 0) };
+    return {
+      ids: some.slice(0, model.longest),
+      questions: [],
+      unknown,
+      cut: Math.max(ids.length - model.longest, 0),
+    };
   }
 
   // The place of the chosen word. Where none is chosen: one that asks what the chosen head is for,
@@ -127,7 +146,9 @@ function placeOf(hash) {
 }
 
 function addressOf(place) {
-  const told = Object.entries(place).filter(([key, value]) => key !== "view" && value !== DEFAULTS[key]);
+  const told = Object.entries(place).filter(
+    ([key, value]) => key !== "view" && value !== DEFAULTS[key],
+  );
   const query = new URLSearchParams(told.map(([key, value]) => [key, String(value)])).toString();
   return `#${place.view}${query ? `?${query}` : ""}`;
 }

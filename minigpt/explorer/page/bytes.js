@@ -13,7 +13,8 @@ export function floats(text) {
 
 // The model's tensors by name, each flat; see minigpt/explorer/numbers.py.
 export function unpackedWeights({ tensors, numbers, scales }) {
-  const all = scales === null ? floats(numbers) : Float32Array.from(new Int16Array(fromBase64(numbers)));
+  const all =
+    scales === null ? floats(numbers) : Float32Array.from(new Int16Array(fromBase64(numbers)));
   const scaleOf = scales === null ? null : floats(scales);
   const found = {};
   let [start, row] = [0, 0];

@@ -14,31 +14,52 @@ export function svg(tag, attributes = {}, ...children) {
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
-    else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
+    if (name === "on")
+      for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
+    else if (name === "style")
+      for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
 export function replace(element, ...children) {
-  element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined));
+  element.replaceChildren(
+    ...children.flat(3).filter((child) => child !== null && child !== undefined),
+  );
 }
 
 // A table for people and screen readers; cells are text or elements, the first of a row its head.
 export function table(caption, headings, rows, attributes = {}) {
-  const head = h("tr", {}, headings.map((text) => h("th", { scope: "col" }, text)));
+  const head = h(
+    "tr",
+    {},
+    headings.map((text) => h("th", { scope: "col" }, text)),
+  );
   const body = rows.map((cells) =>
-    h("tr", {}, cells.map((cell, at) => (at ? h("td", {}, cell) : h("th", { scope: "row" }, cell)))),
+    h(
+      "tr",
+      {},
+      cells.map((cell, at) => (at ? h("td", {}, cell) : h("th", { scope: "row" }, cell))),
+    ),
   );
   const caption_ = h("caption", {}, caption);
-  return scrolling(caption, h("table", attributes, caption_, h("thead", {}, head), h("tbody", {}, body)));
+  return scrolling(
+    caption,
+    h("table", attributes, caption_, h("thead", {}, head), h("tbody", {}, body)),
+  );
 }
 
 // What is too wide scrolls in itself, by keyboard too.
 export function scrolling(name, ...children) {
-  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name }, ...children);
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": name },
+    ...children,
+  );
 }
 
 // Chooses one of several: a group of radio buttons.
@@ -51,7 +72,13 @@ export function radios(legend, name, options, chosen, act) {
       h(
         "label",
         {},
-        h("input", { type: "radio", name, value, checked: value === chosen, on: { change: () => act(value) } }),
+        h("input", {
+          type: "radio",
+          name,
+          value,
+          checked: value === chosen,
+          on: { change: () => act(value) },
+        }),
         words,
       ),
     ),

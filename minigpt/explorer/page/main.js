@@ -57,9 +57,23 @@ function facts(app) {
   const size = `${parameters.toLocaleString("en")} parameters, ${model.num_layers} layers, ${heads} heads, step ${step.toLocaleString("en")}. `;
   const difference = app.difference.toExponential(1);
   if (app.difference < app.tolerance) {
-    return [size, h("span", { class: "good", id: "check" }, `✓ Computes as PyTorch does (logits differ by ${difference} at most).`)];
+    return [
+      size,
+      h(
+        "span",
+        { class: "good", id: "check" },
+        `✓ Computes as PyTorch does (logits differ by ${difference} at most).`,
+      ),
+    ];
   }
-  return [size, h("span", { class: "bad", id: "check" }, `✗ Differs from PyTorch by ${difference}: don't trust this page.`)];
+  return [
+    size,
+    h(
+      "span",
+      { class: "bad", id: "check" },
+      `✗ Differs from PyTorch by ${difference}: don't trust this page.`,
+    ),
+  ];
 }
 
 // A function that shows the view where the reader stands, and keeps it up to date.

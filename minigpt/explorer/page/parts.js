@@ -6,16 +6,39 @@ import { button, h } from "./dom.js";
 
 // Which text: one of the run's, or your own. `examples` are texts to offer as buttons.
 export function textChooser(app, examples = []) {
-  const select = h("select", { id: "text", on: { change: () => app.go({ text: select.value, word: "" }) } });
-  const options = app.contents.texts.map((text, at) => h("option", { value: String(at) }, excerpt(app, text.ids, at)));
+  const select = h("select", {
+    id: "text",
+    on: { change: () => app.go({ text: select.value, word: "" }) },
+  });
+  const options = app.contents.texts.map((text, at) =>
+    h("option", { value: String(at) }, excerpt(app, text.ids, at)),
+  );
   select.append(...options, h("option", { value: "own" }, "a text of your own"));
-  const area = h("textarea", { rows: "2", id: "own", spellcheck: "false", on: { input: () => app.go({ text: "own", own: area.value, word: "" }) } });
+  const area = h("textarea", {
+    rows: "2",
+    id: "own",
+    spellcheck: "false",
+    on: { input: () => app.go({ text: "own", own: area.value, word: "" }) },
+  });
   const hint = h("p", { class: "hint" });
-  const own = h("div", { class: "own" }, h("label", { for: "own" }, "Your text; type, and the model reads along"), area, hint);
+  const own = h(
+    "div",
+    { class: "own" },
+    h("label", { for: "own" }, "Your text; type, and the model reads along"),
+    area,
+    hint,
+  );
   const offers = examples.map((text) =>
     button(`“${text}”`, () => app.go({ text: "own", own: text, word: "" })),
   );
-  const element = h("div", { class: "chooser" }, h("label", { for: "text" }, "Text"), select, ...offers, own);
+  const element = h(
+    "div",
+    { class: "chooser" },
+    h("label", { for: "text" }, "Text"),
+    select,
+    ...offers,
+    own,
+  );
   const update = () => {
     select.value = app.isOwn ? "own" : app.place.text;
     if (select.selectedIndex < 0) select.selectedIndex = 0;
@@ -35,14 +58,21 @@ function warnings(app) {
   const { unknown, cut } = app.text();
   const parts = [];
   if (unknown.length) parts.push(`Left out, not in the model's vocabulary: ${unknown.join(" ")}`);
-  if (cut) parts.push(`Only the first ${app.contents.model.longest} tokens are read; ${cut} are left out.`);
+  if (cut)
+    parts.push(
+      `Only the first ${app.contents.model.longest} tokens are read; ${cut} are left out.`,
+    );
   return parts.join(" ");
 }
 
 // Which head.
 export function headChooser(app) {
   const select = h("select", { id: "head", on: { change: () => app.go({ head: select.value }) } });
-  select.append(...app.contents.cards.map((card) => h("option", { value: card.name }, `${card.name}: ${shortened(card.words, 60)}`)));
+  select.append(
+    ...app.contents.cards.map((card) =>
+      h("option", { value: card.name }, `${card.name}: ${shortened(card.words, 60)}`),
+    ),
+  );
   const element = h("div", { class: "chooser" }, h("label", { for: "head" }, "Head"), select);
   return { element, update: () => (select.value = app.card.name) };
 }
@@ -63,7 +93,8 @@ export function wordStrip(app, { label, look, keys = {} }) {
     const length = shown.length;
     const at = app.word(length);
     const steps = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: length - 1 };
-    if (event.key in steps) app.go({ word: String(Math.min(Math.max(steps[event.key], 0), length - 1)) });
+    if (event.key in steps)
+      app.go({ word: String(Math.min(Math.max(steps[event.key], 0), length - 1)) });
     else if (event.key in keys) keys[event.key]();
     else return;
     event.preventDefault();
@@ -105,13 +136,25 @@ export function spacing(app, id) {
 export function sign(app, kind) {
   const look = app.contents.legend[kind] ?? app.contents.legend.unlabelled;
   const name = kind.replace(" ", "-");
-  return h("span", { class: `sign ${name}${look.dark ? " dark" : ""}`, style: { "--role": look.colour }, "aria-hidden": "true" }, h("b", {}, look.letter));
+  return h(
+    "span",
+    {
+      class: `sign ${name}${look.dark ? " dark" : ""}`,
+      style: { "--role": look.colour },
+      "aria-hidden": "true",
+    },
+    h("b", {}, look.letter),
+  );
 }
 
 export function legendOf(app) {
   const present = new Set(app.contents.cards.map((card) => card.kind));
   const kinds = Object.entries(app.contents.legend).filter(([kind]) => present.has(kind));
-  return h("ul", { class: "legend" }, kinds.map(([kind, { words }]) => h("li", {}, sign(app, kind), words)));
+  return h(
+    "ul",
+    { class: "legend" },
+    kinds.map(([kind, { words }]) => h("li", {}, sign(app, kind), words)),
+  );
 }
 
 // ------------------------------------------------------------------------------ numbers as colours
@@ -120,7 +163,13 @@ export function legendOf(app) {
 export function strip(values, name, { largest = null, groups = null, chosen = -1 } = {}) {
   const most = largest ?? Math.max(...Array.from(values, Math.abs), 1e-9);
   const cell = values.length > 160 ? 2 : values.length > 64 ? 4 : 6;
-  const canvas = h("canvas", { width: String(values.length * cell), height: "18", class: "strip", role: "img", "aria-label": name });
+  const canvas = h("canvas", {
+    width: String(values.length * cell),
+    height: "18",
+    class: "strip",
+    role: "img",
+    "aria-label": name,
+  });
   const draw = canvas.getContext("2d");
   values.forEach((value, at) => {
     draw.fillStyle = shade(value / most);
@@ -135,4 +184,3 @@ export function shade(share) {
   const mixed = [r, g, b].map((part) => Math.round(238 + (part - 238) * strength));
   return `rgb(${mixed.join(" ")})`;
 }
-

@@ -29,7 +29,10 @@ export class Tokenizer {
   // The ids of a text, and the characters that the vocabulary lacks.
   encode(text) {
     if (this.pattern) {
-      return { ids: [...text.matchAll(this.pattern)].flatMap(([piece]) => this.piece(piece)), unknown: [] };
+      return {
+        ids: [...text.matchAll(this.pattern)].flatMap(([piece]) => this.piece(piece)),
+        unknown: [],
+      };
     }
     const parts = this.kind === "char" ? Array.from(text, utf8) : Array.from(utf8(text));
     const unknown = parts.filter((part) => !this.ids.has(part)).map(textOf);

@@ -7,13 +7,28 @@ export const findings = {
   lead: "What this model's attention heads have learned, in a few sentences. Follow one to its evidence, then look around.",
   build(app) {
     const list = h("ol", { class: "findings" });
-    const update = () => replace(list, app.contents.findings.map((one) => finding(one)));
+    const update = () =>
+      replace(
+        list,
+        app.contents.findings.map((one) => finding(one)),
+      );
     return { element: h("div", {}, list, note(app)), update };
   },
 };
 
 function finding({ text, evidence, link }) {
-  return h("li", {}, h("p", { class: "said" }, text), h("p", { class: "evidence" }, evidence, " ", h("a", { href: `#${link}` }, "See it", hidden(text))));
+  return h(
+    "li",
+    {},
+    h("p", { class: "said" }, text),
+    h(
+      "p",
+      { class: "evidence" },
+      evidence,
+      " ",
+      h("a", { href: `#${link}` }, "See it", hidden(text)),
+    ),
+  );
 }
 
 // Links that read alike must differ for those who hear them.

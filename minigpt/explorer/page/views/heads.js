@@ -7,7 +7,10 @@ export const heads = {
   title: "Heads",
   lead: "Every head of the model, lowest layer first. Colour and letter say what it does, size how much the loss depends on it. Choose one for its evidence.",
   build(app) {
-    const [grid, card] = [h("div", { class: "map" }), h("section", { class: "card", "aria-live": "polite" })];
+    const [grid, card] = [
+      h("div", { class: "map" }),
+      h("section", { class: "card", "aria-live": "polite" }),
+    ];
     const element = h("div", { class: "split" }, h("div", {}, grid, legendOf(app)), card);
     const update = () => {
       const focused = document.activeElement?.dataset?.head;
@@ -30,20 +33,27 @@ function mapOf(app) {
       "div",
       { class: "layer", role: "group", "aria-label": `Layer ${layer}` },
       h("span", { class: "name", "aria-hidden": "true" }, `L${layer}`),
-      app.contents.cards.filter((card) => card.layer === layer).map((card) => place(app, card, most)),
+      app.contents.cards
+        .filter((card) => card.layer === layer)
+        .map((card) => place(app, card, most)),
     ),
   );
 }
 
 function place(app, card, most) {
-  const size = card.importance === null ? 0.7 : 0.45 + 0.55 * Math.sqrt(Math.max(card.importance, 0) / most);
-  return button([sign(app, card.kind), h("span", { class: "name" }, card.name)], () => app.go({ head: card.name }), {
-    class: "head",
-    style: { "--size": size },
-    "data-head": card.name,
-    "aria-pressed": String(card === app.card),
-    "aria-label": `${card.name}: ${card.words}`,
-  });
+  const size =
+    card.importance === null ? 0.7 : 0.45 + 0.55 * Math.sqrt(Math.max(card.importance, 0) / most);
+  return button(
+    [sign(app, card.kind), h("span", { class: "name" }, card.name)],
+    () => app.go({ head: card.name }),
+    {
+      class: "head",
+      style: { "--size": size },
+      "data-head": card.name,
+      "aria-pressed": String(card === app.card),
+      "aria-label": `${card.name}: ${card.words}`,
+    },
+  );
 }
 
 // ------------------------------------------------------------------------------ a card
@@ -51,7 +61,13 @@ function place(app, card, most) {
 function cardOf(app, card) {
   return [
     h("h3", {}, sign(app, card.kind), ` ${card.name} `, h("span", { class: "words" }, card.words)),
-    card.claims.length ? h("ul", { class: "claims" }, card.claims.map((line) => h("li", {}, line))) : null,
+    card.claims.length
+      ? h(
+          "ul",
+          { class: "claims" },
+          card.claims.map((line) => h("li", {}, line)),
+        )
+      : null,
     links(app, card),
     relationTable(card),
     effectTable(card),
@@ -72,12 +88,22 @@ function links(app, card) {
 }
 
 function relationTable(card) {
-  if (!card.relations.length) return h("p", { class: "note" }, "What a head resolves can only be told of models trained on stories, where the right answers are known.");
+  if (!card.relations.length)
+    return h(
+      "p",
+      { class: "note" },
+      "What a head resolves can only be told of models trained on stories, where the right answers are known.",
+    );
   const rows = [...card.relations]
     .sort((a, b) => Number(!!b.label) - Number(!!a.label) || (b.score ?? 0) - (a.score ?? 0))
     .map((one) => [
       one.label ? `${one.words} (${SAID[one.label]})` : one.words,
-      bar(one.score ?? 0, { low: one.low, high: one.high, tick: one.baseline, kind: one.label ?? "" }),
+      bar(one.score ?? 0, {
+        low: one.low,
+        high: one.high,
+        tick: one.baseline,
+        kind: one.label ?? "",
+      }),
       percent(one.score),
       one.low === null ? "–" : `${Math.round(100 * one.low)}–${percent(one.high)}`,
       percent(one.baseline),
@@ -86,21 +112,55 @@ function relationTable(card) {
       signed(one.elsewhere),
       one.born === null ? "–" : String(one.born),
     ]);
-  const headings = ["relation", "", "right", "interval", "without looking", "untrained", "nats there", "elsewhere", "born at step"];
-  return table("How often it looks at the right word; bar: share and interval, line: best without looking; nats: what its loss costs there and elsewhere", headings, rows, { class: "wide" });
+  const headings = [
+    "relation",
+    "",
+    "right",
+    "interval",
+    "without looking",
+    "untrained",
+    "nats there",
+    "elsewhere",
+    "born at step",
+  ];
+  return table(
+    "How often it looks at the right word; bar: share and interval, line: best without looking; nats: what its loss costs there and elsewhere",
+    headings,
+    rows,
+    { class: "wide" },
+  );
 }
 
-const SAID = { resolves: "resolves", together: "with others", looks: "looks, no effect", needed: "needed, looks elsewhere" };
+const SAID = {
+  resolves: "resolves",
+  together: "with others",
+  looks: "looks, no effect",
+  needed: "needed, looks elsewhere",
+};
 
 function effectTable(card) {
   if (card.effect === null) return null;
-  const known = [card.effect_high, card.effect_of_mean, card.effect_of_zero, card.effect].filter((value) => value !== null);
+  const known = [card.effect_high, card.effect_of_mean, card.effect_of_zero, card.effect].filter(
+    (value) => value !== null,
+  );
   const most = Math.max(...known.map(Math.abs), 0.01);
   const interval = { low: scaled(card.effect_low, most), high: scaled(card.effect_high, most) };
-  const rows = [[card.relations.length ? "its mean for that kind of word" : "its mean over other texts", card.effect, interval], ["its mean over all words", card.effect_of_mean, {}], ["nothing", card.effect_of_zero, {}]]
+  const rows = [
+    [
+      card.relations.length ? "its mean for that kind of word" : "its mean over other texts",
+      card.effect,
+      interval,
+    ],
+    ["its mean over all words", card.effect_of_mean, {}],
+    ["nothing", card.effect_of_zero, {}],
+  ]
     .filter(([, value]) => value !== null)
     .map(([words, value, more]) => [words, bar(value / most, more), signed(value, 3)]);
-  return table("More loss a word, in nats, where the head is replaced by", ["replaced by", "", "nats a word"], rows);
+  return table(
+    "More loss a word, in nats, where the head is replaced by",
+    ["replaced by", "", "nats a word"],
+    rows,
+  );
 }
 
 function scaled(value, most) {
@@ -111,19 +171,50 @@ function cases(app, card) {
   if (!card.cases.length) return null;
   const items = card.cases.map((one) => {
     const { ids } = app.contents.texts[one.text];
-    const place = { view: "read", head: card.name, text: String(one.text), word: String(one.query) };
-    const before = app.tokenizer.decode(ids.slice(Math.max(one.query - 7, 0), one.query + 1)).trim();
-    return h("li", {}, h("span", { class: one.right ? "good" : "bad" }, one.right ? "✓ right" : "✗ wrong"), ` ${one.words}, ${percent(one.share)} on right words: `, h("a", { href: app.link(place) }, `… ${before}`));
+    const place = {
+      view: "read",
+      head: card.name,
+      text: String(one.text),
+      word: String(one.query),
+    };
+    const before = app.tokenizer
+      .decode(ids.slice(Math.max(one.query - 7, 0), one.query + 1))
+      .trim();
+    return h(
+      "li",
+      {},
+      h("span", { class: one.right ? "good" : "bad" }, one.right ? "✓ right" : "✗ wrong"),
+      ` ${one.words}, ${percent(one.share)} on right words: `,
+      h("a", { href: app.link(place) }, `… ${before}`),
+    );
   });
   return [h("h4", {}, "Its clearest and its worst cases"), h("ul", { class: "cases" }, items)];
 }
 
 function offsetTable(card) {
-  const rows = card.offsets.map((share, offset) => [offset === 0 ? "itself" : `${offset} back`, bar(share ?? 0), percent(share)]);
-  return h("details", {}, h("summary", {}, "How far back it looks"), table("Mean attention by distance", ["where", "", "share"], rows));
+  const rows = card.offsets.map((share, offset) => [
+    offset === 0 ? "itself" : `${offset} back`,
+    bar(share ?? 0),
+    percent(share),
+  ]);
+  return h(
+    "details",
+    {},
+    h("summary", {}, "How far back it looks"),
+    table("Mean attention by distance", ["where", "", "share"], rows),
+  );
 }
 
 function genericTable(card) {
-  const rows = Object.entries(card.generic).map(([words, value]) => [words, bar(value ?? 0), fixed(value)]);
-  return h("details", {}, h("summary", {}, "Where it looks, whatever the words are"), table("Mean attention on", ["on", "", "share"], rows));
+  const rows = Object.entries(card.generic).map(([words, value]) => [
+    words,
+    bar(value ?? 0),
+    fixed(value),
+  ]);
+  return h(
+    "details",
+    {},
+    h("summary", {}, "Where it looks, whatever the words are"),
+    table("Mean attention on", ["on", "", "share"], rows),
+  );
 }

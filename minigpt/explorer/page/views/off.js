@@ -12,9 +12,17 @@ export const off = {
   title: "Switch off",
   lead: "Switch heads off and see what becomes harder to predict: words coloured and underlined by how much more, or less, they surprise the model.",
   build(app) {
-    const [toggles, by, total, after] = [h("div", { class: "map" }), h("div"), h("p", { class: "sentence" }), h("div")];
+    const [toggles, by, total, after] = [
+      h("div", { class: "map" }),
+      h("div"),
+      h("p", { class: "sentence" }),
+      h("div"),
+    ];
     const chooser = textChooser(app);
-    const strip = wordStrip(app, { label: "The text; left and right arrows choose a word", look: (word, at) => dress(app, word, at) });
+    const strip = wordStrip(app, {
+      label: "The text; left and right arrows choose a word",
+      look: (word, at) => dress(app, word, at),
+    });
     const element = h(
       "div",
       {},
@@ -22,12 +30,21 @@ export const off = {
       toggles,
       total,
       h("div", { class: "page" }, strip.element),
-      h("p", { class: "hint" }, "Orange with a solid line: harder to predict. Blue with a dotted line: easier."),
+      h(
+        "p",
+        { class: "hint" },
+        "Orange with a solid line: harder to predict. Blue with a dotted line: easier.",
+      ),
       after,
     );
     const update = () => {
       const focused = document.activeElement?.dataset?.head;
-      replace(by, radios("A head that is off puts out", "by", BY, app.place.by, (value) => app.go({ by: value })));
+      replace(
+        by,
+        radios("A head that is off puts out", "by", BY, app.place.by, (value) =>
+          app.go({ by: value }),
+        ),
+      );
       replace(toggles, togglesOf(app));
       chooser.update();
       strip.update();
@@ -48,10 +65,14 @@ function togglesOf(app) {
       "div",
       { class: "layer", role: "group", "aria-label": `Layer ${layer}` },
       h("span", { class: "name", "aria-hidden": "true" }, `L${layer}`),
-      app.contents.cards.filter((card) => card.layer === layer).map((card) => toggle(app, card, gone)),
+      app.contents.cards
+        .filter((card) => card.layer === layer)
+        .map((card) => toggle(app, card, gone)),
     ),
   );
-  const back = button("Switch all back on", () => app.go({ off: "" }), { disabled: gone.size === 0 });
+  const back = button("Switch all back on", () => app.go({ off: "" }), {
+    disabled: gone.size === 0,
+  });
   return [layers, back];
 }
 
@@ -61,19 +82,25 @@ function toggle(app, card, gone) {
     const rest = app.off().filter((name) => name !== card.name);
     app.go({ off: (isOff ? rest : [...rest, card.name]).join(",") });
   };
-  return button([sign(app, card.kind), h("span", { class: "name" }, isOff ? `${card.name} off` : card.name)], act, {
-    class: "head",
-    "data-head": card.name,
-    "aria-pressed": String(isOff),
-    "aria-label": `${card.name} off: ${card.words}`,
-  });
+  return button(
+    [sign(app, card.kind), h("span", { class: "name" }, isOff ? `${card.name} off` : card.name)],
+    act,
+    {
+      class: "head",
+      "data-head": card.name,
+      "aria-pressed": String(isOff),
+      "aria-label": `${card.name} off: ${card.words}`,
+    },
+  );
 }
 
 // ------------------------------------------------------------------------------ losses
 
 // −ln p of each word but the first: how much it surprises the model.
 export function losses(reading) {
-  return reading.ids.map((id, at) => (at ? -Math.log(Math.max(softmax(reading.logits[at - 1])[id], 1e-30)) : 0));
+  return reading.ids.map((id, at) =>
+    at ? -Math.log(Math.max(softmax(reading.logits[at - 1])[id], 1e-30)) : 0,
+  );
 }
 
 let remembered = { key: null, more: [], before: 0, after: 0 };
@@ -85,14 +112,22 @@ function moreLoss(app) {
   if (remembered.key !== key) {
     const [before, after] = [losses(whole), losses(without)];
     const mean = (values) => values.reduce((a, b) => a + b, 0) / Math.max(values.length - 1, 1);
-    remembered = { key, more: after.map((loss, at) => loss - before[at]), before: mean(before), after: mean(after) };
+    remembered = {
+      key,
+      more: after.map((loss, at) => loss - before[at]),
+      before: mean(before),
+      after: mean(after),
+    };
   }
   return remembered;
 }
 
 function dress(app, word, at) {
   const more = moreLoss(app).more[at];
-  word.style.setProperty("--share", `${Math.round(100 * Math.min(Math.abs(more) / FULL_COLOUR, 1))}%`);
+  word.style.setProperty(
+    "--share",
+    `${Math.round(100 * Math.min(Math.abs(more) / FULL_COLOUR, 1))}%`,
+  );
   if (Math.abs(more) >= 0.05) word.classList.add(more > 0 ? "worse" : "better");
   word.title = `${signed(more)} nats`;
   if (word.getAttribute("aria-pressed") === "true") word.classList.add("query");
@@ -100,10 +135,14 @@ function dress(app, word, at) {
 
 function inTotal(app) {
   const { before, after, more } = moreLoss(app);
-  if (!app.off().length) return `All heads are on: the text costs ${before.toFixed(2)} nats a word. Switch one off above.`;
+  if (!app.off().length)
+    return `All heads are on: the text costs ${before.toFixed(2)} nats a word. Switch one off above.`;
   const { ids } = app.text();
   const worst = more.indexOf(Math.max(...more));
-  const harder = more[worst] >= 0.05 ? ` Hardest hit: “${app.tokenizer.label(ids[worst])}” (word ${worst + 1}), ${signed(more[worst])} nats.` : "";
+  const harder =
+    more[worst] >= 0.05
+      ? ` Hardest hit: “${app.tokenizer.label(ids[worst])}” (word ${worst + 1}), ${signed(more[worst])} nats.`
+      : "";
   return `Without ${app.off().join(", ")}: ${before.toFixed(2)} → ${after.toFixed(2)} nats a word.${harder}`;
 }
 
@@ -112,16 +151,18 @@ function beforeAndAfter(app) {
   const [whole, without] = [app.read(), app.readChanged()];
   const at = app.word(whole.length);
   const [before, after] = [softmax(whole.logits[at]), softmax(without.logits[at])];
-  const order = Array.from(before.keys()).sort((a, b) => Math.max(before[b], after[b]) - Math.max(before[a], after[a]));
+  const order = Array.from(before.keys()).sort(
+    (a, b) => Math.max(before[b], after[b]) - Math.max(before[a], after[a]),
+  );
   const due = whole.ids[at + 1];
   const top = order.slice(0, TOP);
   if (due !== undefined && !top.includes(due)) top.push(due);
   const rows = top.map((id) => [
     app.tokenizer.label(id) + (id === due ? " (comes next)" : ""),
     bar(before[id]),
-    h("span", { "data-before": id }, exact(before[id])),
+    h("span", { "data-before": id, "data-share": before[id] }, exact(before[id])),
     bar(after[id]),
-    h("span", { "data-after": id }, exact(after[id])),
+    h("span", { "data-after": id, "data-share": after[id] }, exact(after[id])),
   ]);
   const caption = `What comes after “${app.tokenizer.label(whole.ids[at])}” (word ${at + 1})`;
   return table(caption, ["next word", "", "with all heads", "", "with these off"], rows);

@@ -4,7 +4,11 @@ import { bar, button, h, percent, radios, replace, svg, table } from "../dom.js"
 import { dot } from "../model.js";
 import { headChooser, legendOf, shade, sign, textChooser, wordStrip } from "../parts.js";
 
-const LOOKS = { rest: "first token left out", raw: "raw weights", value: "weighted by what is added" };
+const LOOKS = {
+  rest: "first token left out",
+  raw: "raw weights",
+  value: "weighted by what is added",
+};
 const MOST_ARCS = 6;
 const FAINTEST_ARC = 0.05;
 const TOP = 6;
@@ -24,7 +28,12 @@ export const read = {
       keys: { ArrowUp: () => step(app, -1), ArrowDown: () => step(app, 1) },
     });
     const page = h("div", { class: "page" }, arcs, strip.element);
-    const [sentence, questions, tops, all] = [h("p", { class: "sentence" }), h("div"), h("div"), h("div")];
+    const [sentence, questions, tops, all] = [
+      h("p", { class: "sentence" }),
+      h("div"),
+      h("div"),
+      h("div"),
+    ];
     const map = heatMap(app);
     const element = h(
       "div",
@@ -40,7 +49,10 @@ export const read = {
     new ResizeObserver(drawArcs).observe(page);
     const update = () => {
       for (const part of [chooser, head, strip, map]) part.update();
-      replace(looks, radios("Attention", "look", LOOKS, lookOf(app), (look) => app.go({ look })));
+      replace(
+        looks,
+        radios("Attention", "look", LOOKS, lookOf(app), (look) => app.go({ look })),
+      );
       const words = inWords(app);
       replace(sentence, words);
       app.say(words);
@@ -92,7 +104,8 @@ function sizesOf(app, reading, card) {
   const joined = out.length / E;
   return reading.layers[card.layer].values[slot].map((value) => {
     let sum = 0;
-    for (let e = 0; e < E; e++) sum += dot(value, out.subarray(e * joined + slot * D, e * joined + (slot + 1) * D)) ** 2;
+    for (let e = 0; e < E; e++)
+      sum += dot(value, out.subarray(e * joined + slot * D, e * joined + (slot + 1) * D)) ** 2;
     return Math.sqrt(sum);
   });
 }
@@ -132,8 +145,13 @@ function draw(app, arcs, page, strip) {
     const box = strip.children[at].getBoundingClientRect();
     return [box.left - frame.left + box.width / 2, box.top - frame.top + 3];
   };
-  const drawn = best(weights, MOST_ARCS).filter(([at, share]) => at !== query && share >= FAINTEST_ARC);
-  replace(arcs, strip.children.length ? drawn.map(([at, share]) => arc(middle(query), middle(at), share)) : []);
+  const drawn = best(weights, MOST_ARCS).filter(
+    ([at, share]) => at !== query && share >= FAINTEST_ARC,
+  );
+  replace(
+    arcs,
+    strip.children.length ? drawn.map(([at, share]) => arc(middle(query), middle(at), share)) : [],
+  );
 }
 
 function arc([x0, y0], [x1, y1], share) {
@@ -164,44 +182,79 @@ function asked(app) {
   const { ids, questions } = app.text();
   if (!questions.length) return null;
   const at = app.word(ids.length);
-  const few = questions.filter((one) => questions.filter(({ relation, query }) => relation === one.relation && query < one.query).length < MOST_CHIPS);
+  const few = questions.filter(
+    (one) =>
+      questions.filter(({ relation, query }) => relation === one.relation && query < one.query)
+        .length < MOST_CHIPS,
+  );
   const chips = few.map(({ query, words }) =>
-    button(`${words}: “${app.tokenizer.label(ids[query])}”`, () => app.go({ word: String(query) }), { class: "chip", "aria-pressed": String(query === at) }),
+    button(
+      `${words}: “${app.tokenizer.label(ids[query])}”`,
+      () => app.go({ word: String(query) }),
+      { class: "chip", "aria-pressed": String(query === at) },
+    ),
   );
   return [
-    h("p", { class: "hint" }, "This story asks, and the answers are known (right words are framed, competing ones dashed):"),
+    h(
+      "p",
+      { class: "hint" },
+      "This story asks, and the answers are known (right words are framed, competing ones dashed):",
+    ),
     h("div", { class: "chips" }, chips),
   ];
 }
 
 function topTable(app) {
   const { ids } = app.text();
-  const rows = best(shares(app), TOP).map(([at, share]) => [app.tokenizer.label(ids[at]), String(at + 1), bar(share), percent(share)]);
-  return table(`${app.card.name} from this word, ${LOOKS[lookOf(app)]}`, ["looks at", "word", "", "share"], rows);
+  const rows = best(shares(app), TOP).map(([at, share]) => [
+    app.tokenizer.label(ids[at]),
+    String(at + 1),
+    bar(share),
+    percent(share),
+  ]);
+  return table(
+    `${app.card.name} from this word, ${LOOKS[lookOf(app)]}`,
+    ["looks at", "word", "", "share"],
+    rows,
+  );
 }
 
 function everyHead(app) {
   const { ids } = app.text();
   const rows = app.contents.cards.map((card) => {
     const [[at, share] = [0, 0]] = best(shares(app, card), 1);
-    const choose = button([sign(app, card.kind), card.name], () => app.go({ head: card.name }), { class: "plain", "aria-pressed": String(card === app.card) });
+    const choose = button([sign(app, card.kind), card.name], () => app.go({ head: card.name }), {
+      class: "plain",
+      "aria-pressed": String(card === app.card),
+    });
     return [choose, share ? app.tokenizer.label(ids[at]) : "–", bar(share), percent(share)];
   });
-  return [table("What every head looks at most from this word", ["head", "looks at", "", "share"], rows), legendOf(app)];
+  return [
+    table("What every head looks at most from this word", ["head", "looks at", "", "share"], rows),
+    legendOf(app),
+  ];
 }
 
 // ------------------------------------------------------------------------------ all words at once
 
 function heatMap(app) {
   const canvas = h("canvas", { class: "heat", role: "img" });
-  const details = h("details", { on: { toggle: () => details.open && update() } }, h("summary", {}, "All words at once, as a map"), canvas);
+  const details = h(
+    "details",
+    { on: { toggle: () => details.open && update() } },
+    h("summary", {}, "All words at once, as a map"),
+    canvas,
+  );
   const update = () => {
     if (!details.open) return;
     const reading = app.read();
     const rows = app.weights(reading, app.card);
     const cell = Math.max(3, Math.min(14, Math.floor(560 / reading.length)));
     canvas.width = canvas.height = cell * reading.length;
-    canvas.setAttribute("aria-label", `Where ${app.card.name} looks: each row is a word, each column a word it can look at. The table above tells it for one word.`);
+    canvas.setAttribute(
+      "aria-label",
+      `Where ${app.card.name} looks: each row is a word, each column a word it can look at. The table above tells it for one word.`,
+    );
     const context = canvas.getContext("2d");
     rows.forEach((row, query) => {
       row.forEach((weight, at) => {

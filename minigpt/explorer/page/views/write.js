@@ -24,15 +24,39 @@ class Desk {
     this.running = false;
     this.chosen = null; // a step
     this.fields = fieldsOf(app);
-    this.go = button("Write", () => (this.running ? this.stop() : this.begin()), { class: "main", id: "write" });
+    this.go = button("Write", () => (this.running ? this.stop() : this.begin()), {
+      class: "main",
+      id: "write",
+    });
     this.one = button("One more word", () => this.oneMore());
-    this.text = h("div", { class: "written", role: "group", "aria-label": "What the model wrote; arrow keys choose a word" });
+    this.text = h("div", {
+      class: "written",
+      role: "group",
+      "aria-label": "What the model wrote; arrow keys choose a word",
+    });
     this.text.addEventListener("keydown", (event) => this.key(event));
-    this.rate = h("p", { class: "hint", role: "status" }, "Press Write, or take one word at a time.");
+    this.rate = h(
+      "p",
+      { class: "hint", role: "status" },
+      "Press Write, or take one word at a time.",
+    );
     this.candidates = h("div");
-    const form = h("form", { class: "controls", on: { submit: (event) => event.preventDefault() } });
-    form.append(...Object.values(this.fields).map(({ label }) => label), h("div", { class: "buttons" }, this.go, this.one));
-    this.element = h("div", {}, form, h("div", { class: "page" }, this.text), this.rate, this.candidates);
+    const form = h("form", {
+      class: "controls",
+      on: { submit: (event) => event.preventDefault() },
+    });
+    form.append(
+      ...Object.values(this.fields).map(({ label }) => label),
+      h("div", { class: "buttons" }, this.go, this.one),
+    );
+    this.element = h(
+      "div",
+      {},
+      form,
+      h("div", { class: "page" }, this.text),
+      this.rate,
+      this.candidates,
+    );
   }
 
   settings() {
@@ -53,8 +77,12 @@ class Desk {
   prompt() {
     const { opening, tokenizer } = this.app.contents;
     const given = this.fields.prompt.input.value;
-    const { ids, unknown } = this.app.tokenizer.encode(opening ? opening + given.replace(/^\n/, "") : given);
-    this.rate.textContent = unknown.length ? `Left out, not in the model's vocabulary: ${unknown.join(" ")}` : "";
+    const { ids, unknown } = this.app.tokenizer.encode(
+      opening ? opening + given.replace(/^\n/, "") : given,
+    );
+    this.rate.textContent = unknown.length
+      ? `Left out, not in the model's vocabulary: ${unknown.join(" ")}`
+      : "";
     return ids.length ? ids : [tokenizer.start];
   }
 
@@ -132,39 +160,65 @@ class Desk {
       else if (old.dataset.id !== String(step.id)) old.replaceWith(this.word(step, at));
     });
     const focused = this.chosen ?? steps.length - 1;
-    Array.from(this.text.children).slice(1).forEach((word, at) => {
-      word.tabIndex = at === focused ? 0 : -1;
-      word.setAttribute("aria-pressed", String(at === this.chosen));
-    });
+    Array.from(this.text.children)
+      .slice(1)
+      .forEach((word, at) => {
+        word.tabIndex = at === focused ? 0 : -1;
+        word.setAttribute("aria-pressed", String(at === this.chosen));
+      });
     replace(this.candidates, this.chosen === null ? null : this.candidateTable(steps[this.chosen]));
   }
 
   word(step, at) {
     const { tokenizer } = this.app;
     const classes = ["word", ...spacing(this.app, step.id)].join(" ");
-    return button(tokenizer.label(step.id), () => this.choose(at), { class: classes, "data-step": String(at), "data-id": String(step.id) });
+    return button(tokenizer.label(step.id), () => this.choose(at), {
+      class: classes,
+      "data-step": String(at),
+      "data-id": String(step.id),
+    });
   }
 
   candidateTable(step) {
     const { tokenizer } = this.app;
     const rows = step.candidates.slice(0, MOST_CANDIDATES).map(({ id, probability }) => {
       const label = tokenizer.label(id);
-      const act = id === step.id ? h("span", {}, "written") : button("take it", () => this.take(id), { "aria-label": `take “${label}”` });
+      const act =
+        id === step.id
+          ? h("span", {}, "written")
+          : button("take it", () => this.take(id), { "aria-label": `take “${label}”` });
       return [label, bar(probability), percent(probability), act];
     });
     const number = step.candidates.length;
-    const words = number > rows.length ? `the ${rows.length} best of ${number} candidates` : `${number === 1 ? "the only candidate" : `all ${number} candidates`}`;
-    return table(`Word ${this.chosen + 1}: ${words}, as likely as they were to be drawn`, ["candidate", "", "probability", "choice"], rows);
+    const words =
+      number > rows.length
+        ? `the ${rows.length} best of ${number} candidates`
+        : `${number === 1 ? "the only candidate" : `all ${number} candidates`}`;
+    return table(
+      `Word ${this.chosen + 1}: ${words}, as likely as they were to be drawn`,
+      ["candidate", "", "probability", "choice"],
+      rows,
+    );
   }
 }
 
 // Inputs by name, each in its label, filled with the run's own settings.
 function fieldsOf(app) {
   const { prompt, temperature, top_k, top_p, min_p, seed } = app.contents.sampling;
-  const number = (name, words, value, limits) => field(name, words, { type: "number", value: value ?? "", ...limits });
+  const number = (name, words, value, limits) =>
+    field(name, words, { type: "number", value: value ?? "", ...limits });
   return {
-    prompt: field("prompt", "Begin with", { type: "text", value: prompt, autocomplete: "off", spellcheck: "false" }),
-    temperature: number("temperature", "Temperature (0: always the likeliest)", temperature, { min: "0", max: "10", step: "any" }),
+    prompt: field("prompt", "Begin with", {
+      type: "text",
+      value: prompt,
+      autocomplete: "off",
+      spellcheck: "false",
+    }),
+    temperature: number("temperature", "Temperature (0: always the likeliest)", temperature, {
+      min: "0",
+      max: "10",
+      step: "any",
+    }),
     top_k: number("top_k", "Top-k (empty: all)", top_k, { min: "0", step: "1" }),
     top_p: number("top_p", "Top-p (empty: all)", top_p, { min: "0", max: "1", step: "any" }),
     min_p: number("min_p", "Min-p (empty: all)", min_p, { min: "0", max: "1", step: "any" }),
