@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from browser import Watched, opened_browser
-from conftest import SHARED_DATA, TEXT, run_script
+from conftest import REPOSITORY, SHARED_DATA, TEXT, run_script
 
 from minigpt import run_directory, trainer
 from minigpt.checkpoint import load_run
@@ -241,7 +241,7 @@ def test_the_address_tells_where_one_stands_and_going_back_works(made, watched):
     page = watched.open(explorer(made), "read?text=1&head=L1H2&word=5")
     assert (page.input_value("#text"), page.input_value("#head")) == ("1", "L1H2")
     page.click("nav a >> text=Heads")
-    assert page.inner_text(".card h3").split()[1] == "L1H2"
+    assert page.inner_text(".card h3").split()[0] == "L1H2"
     page.click("button[data-head=L0H0]")
     assert "head=L0H0" in page.url
     page.go_back()
@@ -268,7 +268,7 @@ def test_a_seed_writes_the_same_again_and_another_candidate_goes_another_way(mad
     assert write(page, seed=4, length=20) != first
     page.click(".written [data-step='4']")
     take = page.locator("button[aria-label^=take]").first
-    label = take.get_attribute("aria-label").removeprefix("take “").removesuffix("”")
+    label = take.get_attribute("aria-label").removeprefix("take it: “").removesuffix("”")
     before = written(page)
     take.click()
     page.wait_for_selector("[data-done='20']", state="attached")
@@ -369,6 +369,58 @@ def twelve_by_twelve(run):
     config = run.config.model_copy(update={"model": run.config.model.model_copy(update=shape)})
     torch.manual_seed(0)
     return replace(run, config=config, model=GPT(config.model, run.tokenizer.vocab_size).eval())
+
+
+# ------------------------------------------------------------------------------ for everybody
+
+AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+CHECK = """async (tags) => {
+  document.querySelectorAll("details").forEach((one) => (one.open = true));
+  const found = await axe.run({ runOnly: tags, rules: { "target-size": { enabled: true } } });
+  return found.violations.map((one) => [one.id, one.nodes.map((node) => node.html)]);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["stories", "char"])
+def test_nothing_bars_people_from_any_view(made, browser, name, width, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm install")
+    size = {"width": width, "height": 800}
+    watched = Watched(browser, viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    page = watched.open(explorer(made, name))
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    for view in (*VIEWS, "read?text=own&own=The%20dog", "off?off=L0H0,L1H1"):
+        watched.go(view)
+        if view == "write":
+            write(page, temperature=2, min_p="", length=8)
+            page.click(".written [data-step='3']")
+        assert page.evaluate(CHECK, RULES) == [], view
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_quiet(watched)
+    watched.context.close()
+
+
+def test_everything_can_be_reached_by_keyboard(made, watched):
+    page = watched.open(explorer(made), "read")
+    script = """() => {
+      const reached = document.activeElement;
+      const { outlineStyle } = getComputedStyle(reached);
+      return [reached.id || reached.className || reached.tagName, outlineStyle];
+    }"""
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(script)
+        if name in seen[:1]:
+            break  # all the way round
+        assert outline != "none" or name == "BODY", f"{name} shows no focus"
+        seen.append(name)
+    assert {"skip", "text", "head"} <= set(seen)
+    assert sum(name.startswith("word") for name in seen) == 1  # arrow keys do the rest
+    assert seen.index("skip") < seen.index("text") < seen.index("head")
 
 
 # ------------------------------------------------------------------------------ the command

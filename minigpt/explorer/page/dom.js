@@ -33,11 +33,14 @@ export function replace(element, ...children) {
 }
 
 // A table for people and screen readers; cells are text or elements, the first of a row its head.
+// A column without a heading draws what another one tells.
 export function table(caption, headings, rows, attributes = {}) {
   const head = h(
     "tr",
     {},
-    headings.map((text) => h("th", { scope: "col" }, text)),
+    headings.map((text) =>
+      h("th", { scope: "col" }, text || h("span", { class: "unseen" }, "as a bar")),
+    ),
   );
   const body = rows.map((cells) =>
     h(
@@ -46,11 +49,8 @@ export function table(caption, headings, rows, attributes = {}) {
       cells.map((cell, at) => (at ? h("td", {}, cell) : h("th", { scope: "row" }, cell))),
     ),
   );
-  const caption_ = h("caption", {}, caption);
-  return scrolling(
-    caption,
-    h("table", attributes, caption_, h("thead", {}, head), h("tbody", {}, body)),
-  );
+  const parts = [h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body)];
+  return scrolling(caption, h("table", attributes, parts));
 }
 
 // What is too wide scrolls in itself, by keyboard too.

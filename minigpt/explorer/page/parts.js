@@ -136,15 +136,12 @@ export function spacing(app, id) {
 export function sign(app, kind) {
   const look = app.contents.legend[kind] ?? app.contents.legend.unlabelled;
   const name = kind.replace(" ", "-");
-  return h(
-    "span",
-    {
-      class: `sign ${name}${look.dark ? " dark" : ""}`,
-      style: { "--role": look.colour },
-      "aria-hidden": "true",
-    },
-    h("b", {}, look.letter),
-  );
+  return h("span", {
+    class: `sign ${name}${look.dark ? " dark" : ""}`,
+    style: { "--role": look.colour },
+    "data-letter": look.letter,
+    "aria-hidden": "true",
+  });
 }
 
 export function legendOf(app) {

@@ -45,7 +45,7 @@ export const read = {
       h("div", { class: "columns" }, tops, all),
       map.element,
     );
-    const drawArcs = () => draw(app, arcs, page, strip.element);
+    const drawArcs = () => app.place.view === "read" && draw(app, arcs, page, strip.element);
     new ResizeObserver(drawArcs).observe(page);
     const update = () => {
       for (const part of [chooser, head, strip, map]) part.update();
@@ -239,29 +239,30 @@ function everyHead(app) {
 
 function heatMap(app) {
   const canvas = h("canvas", { class: "heat", role: "img" });
+  const draw = () => details.open && app.place.view === "read" && drawMap(app, canvas);
   const details = h(
     "details",
-    { on: { toggle: () => details.open && update() } },
+    { on: { toggle: draw } },
     h("summary", {}, "All words at once, as a map"),
     canvas,
   );
   const update = () => {
-    if (!details.open) return;
-    const reading = app.read();
-    const rows = app.weights(reading, app.card);
-    const cell = Math.max(3, Math.min(14, Math.floor(560 / reading.length)));
-    canvas.width = canvas.height = cell * reading.length;
-    canvas.setAttribute(
-      "aria-label",
-      `Where ${app.card.name} looks: each row is a word, each column a word it can look at. The table above tells it for one word.`,
-    );
-    const context = canvas.getContext("2d");
-    rows.forEach((row, query) => {
-      row.forEach((weight, at) => {
-        context.fillStyle = shade(weight);
-        context.fillRect(at * cell, query * cell, cell, cell);
-      });
-    });
+    const name = `Where ${app.card.name} looks: rows are words, columns the words they look at`;
+    canvas.setAttribute("aria-label", `${name}. The tables above tell it for one word.`);
+    draw();
   };
   return { element: details, update };
+}
+
+function drawMap(app, canvas) {
+  const reading = app.read();
+  const cell = Math.max(3, Math.min(14, Math.floor(560 / reading.length)));
+  canvas.width = canvas.height = cell * reading.length;
+  const context = canvas.getContext("2d");
+  app.weights(reading, app.card).forEach((row, query) => {
+    row.forEach((weight, at) => {
+      context.fillStyle = shade(weight);
+      context.fillRect(at * cell, query * cell, cell, cell);
+    });
+  });
 }

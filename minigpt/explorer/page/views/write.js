@@ -186,7 +186,7 @@ class Desk {
       const act =
         id === step.id
           ? h("span", {}, "written")
-          : button("take it", () => this.take(id), { "aria-label": `take “${label}”` });
+          : button("take it", () => this.take(id), { "aria-label": `take it: “${label}”` });
       return [label, bar(probability), percent(probability), act];
     });
     const number = step.candidates.length;
