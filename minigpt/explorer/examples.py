@@ -15,7 +15,7 @@ from minigpt.heads.role_lines import telling
 from minigpt.heads.roles import Role
 
 NUM_TEXTS, NUM_PASSAGES = 8, 6
-EACH = 2  # best and worst questions of a head's relation
+MOST_RELATIONS = 5  # of a head, to show cases of
 LONGEST = 90  # tokens; longer stories are hard to read
 LONGEST_PASSAGE = 128
 
@@ -63,7 +63,25 @@ def examples(look: Inspection) -> tuple[list[dict[str, Any]], dict[Head, list[di
 
 def cases_of(judgement: Judgement, role: Role, found: Examples) -> list[dict[str, Any]]:
     """The clearest right and wrong answers to what a head is for, among readable stories."""
-    head, relation = (role.layer, role.head), main_relation(judgement, role)
+    relations = relations_of(judgement, role)[:MOST_RELATIONS]
+    each = 2 if len(relations) == 1 else 1
+    return [
+        {
+            "relation": relation,
+            "words": RELATIONS[relation].words,
+            "text": found.story(story, judgement.stories[story]),
+            "query": judgement.answers.questions[at].query,
+            "right": bool(judgement.answers.values[SCORE][at][role.layer, role.head]),
+            "share": round(float(judgement.answers.values["mass"][at][role.layer, role.head]), 4),
+        }
+        for relation in relations
+        for at in best_and_worst(judgement, (role.layer, role.head), relation, each)
+        for story in [int(judgement.answers.story_of[at])]
+    ]
+
+
+def best_and_worst(judgement: Judgement, head: Head, relation: str, each: int) -> list[int]:
+    """Questions of half B: those answered with the most, and missed with the least attention."""
     answers, in_b = judgement.answers, halves(judgement.answers.num_stories).tolist()
     mass, right = answers.values["mass"], answers.values[SCORE]
     mine = [
@@ -74,29 +92,15 @@ def cases_of(judgement: Judgement, role: Role, found: Examples) -> list[dict[str
         and len(judgement.stories[int(answers.story_of[at])].ids) <= LONGEST
     ]
     order = sorted(mine, key=lambda at: float(mass[at][head]))
-    best = [at for at in reversed(order) if right[at][head]][:EACH]
-    worst = [at for at in order if not right[at][head]][:EACH]
-    return [
-        {
-            "relation": relation,
-            "words": RELATIONS[relation].words,
-            "text": found.story(story, judgement.stories[story]),
-            "query": answers.questions[at].query,
-            "right": bool(right[at][head]),
-            "share": round(float(mass[at][head]), 4),
-        }
-        for at in best + worst
-        for story in [int(answers.story_of[at])]
-    ]
+    best = [at for at in reversed(order) if right[at][head]][:each]
+    return best + [at for at in order if not right[at][head]][:each]
 
 
-def main_relation(judgement: Judgement, role: Role) -> str:
+def relations_of(judgement: Judgement, role: Role) -> list[str]:
     """What a head is labelled for, or else what it finds best."""
     labelled = [label.relation for label in role.labels if label.relation]
-    if labelled:
-        return labelled[0]
     scores = {
         one.relation: float(one.score.mean[role.layer, role.head]) - one.best_baseline
         for one in judgement.evidence
     }
-    return max(scores, key=lambda relation: scores[relation])
+    return labelled or [max(scores, key=lambda relation: scores[relation])]

@@ -144,6 +144,24 @@ export function sign(app, kind) {
   });
 }
 
+// All heads, a row for each layer, each as what `headButton` makes of its card.
+export function headMap(app, headButton) {
+  const { cards, model } = app.contents;
+  return app.model.layers.map((_, layer) =>
+    h(
+      "div",
+      {
+        class: "layer",
+        style: { "--heads": String(model.num_heads) },
+        role: "group",
+        "aria-label": `Layer ${layer}`,
+      },
+      h("span", { class: "name", "aria-hidden": "true" }, `L${layer}`),
+      cards.filter((card) => card.layer === layer).map(headButton),
+    ),
+  );
+}
+
 export function legendOf(app) {
   const present = new Set(app.contents.cards.map((card) => card.kind));
   const kinds = Object.entries(app.contents.legend).filter(([kind]) => present.has(kind));

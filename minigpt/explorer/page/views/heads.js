@@ -1,7 +1,7 @@
 // The map of all heads by role, and a card for the chosen one.
 
 import { bar, button, fixed, h, percent, replace, signed, table } from "../dom.js";
-import { legendOf, sign } from "../parts.js";
+import { headMap, legendOf, sign } from "../parts.js";
 
 export const heads = {
   title: "Heads",
@@ -25,19 +25,8 @@ export const heads = {
 // ------------------------------------------------------------------------------ the map
 
 function mapOf(app) {
-  const { num_layers: L } = app.contents.model;
   const most = Math.max(...app.contents.cards.map((card) => card.importance ?? 0), 1e-9);
-  const layers = Array.from({ length: L }, (_, layer) => layer);
-  return layers.map((layer) =>
-    h(
-      "div",
-      { class: "layer", role: "group", "aria-label": `Layer ${layer}` },
-      h("span", { class: "name", "aria-hidden": "true" }, `L${layer}`),
-      app.contents.cards
-        .filter((card) => card.layer === layer)
-        .map((card) => place(app, card, most)),
-    ),
-  );
+  return headMap(app, (card) => place(app, card, most));
 }
 
 function place(app, card, most) {

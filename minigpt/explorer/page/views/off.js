@@ -2,7 +2,7 @@
 
 import { bar, button, h, radios, replace, signed, table } from "../dom.js";
 import { softmax } from "../model.js";
-import { sign, textChooser, wordStrip } from "../parts.js";
+import { headMap, sign, textChooser, wordStrip } from "../parts.js";
 
 const BY = { mean: "its mean output", zero: "nothing" };
 const TOP = 8;
@@ -60,20 +60,8 @@ export const off = {
 
 function togglesOf(app) {
   const gone = new Set(app.off());
-  const layers = app.model.layers.map((_, layer) =>
-    h(
-      "div",
-      { class: "layer", role: "group", "aria-label": `Layer ${layer}` },
-      h("span", { class: "name", "aria-hidden": "true" }, `L${layer}`),
-      app.contents.cards
-        .filter((card) => card.layer === layer)
-        .map((card) => toggle(app, card, gone)),
-    ),
-  );
-  const back = button("Switch all back on", () => app.go({ off: "" }), {
-    disabled: gone.size === 0,
-  });
-  return [layers, back];
+  const back = button("Switch all back on", () => app.go({ off: "" }), { disabled: !gone.size });
+  return [headMap(app, (card) => toggle(app, card, gone)), back];
 }
 
 function toggle(app, card, gone) {
