@@ -81,9 +81,9 @@ def closing_words(run_dir: Path, exit_code: int) -> str:
         return "\n".join([*lines, f"  python scripts/train.py --resume {run}"])
     pictures = [run_dir / name for name in ("loss.png", "samples.txt")]
     lines.append("made " + ", ".join(map(str, pictures)) + f" and checkpoints in {run_dir}")
-    lines.append("next: let it write, and look at its attention heads")
-    lines.append(f"  python scripts/generate.py {run}")
-    lines.append(f"  python scripts/inspect_heads.py {run}")
+    lines.append("next: let it write, look at its attention heads, or have it all in one page")
+    scripts = ("generate.py", "inspect_heads.py", "explore.py")
+    lines += [f"  python scripts/{script} {run}" for script in scripts]
     return "\n".join(lines)
 
 

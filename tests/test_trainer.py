@@ -217,7 +217,7 @@ def script(tmp_path, monkeypatch, capsys):
 def test_resume_takes_the_newest_run_or_the_one_named_and_keeps_its_settings(script, text_file):
     for number in (1, 2):
         lines = script(f"data.path={text_file}", *TINY, "max_steps=4", f"seed={number}")
-        assert lines[-1] == f"  python scripts/inspect_heads.py runs/animals-{number}"
+        assert lines[-1] == f"  python scripts/explore.py runs/animals-{number}"
     script("--resume", "max_steps=6")
     script("--resume", "runs/animals-1", "--max-steps=5")
     for number, steps in ((1, 5), (2, 6)):

@@ -64,25 +64,27 @@ export class App {
 
   // The text chosen: its ids, what a story asks of it, and the characters that no token knows.
   text() {
-    const { texts, opening, model } = this.contents;
-    if (!this.isOwn) {
-      const example = texts[Number(this.place.text)] ?? texts[0];
-      return {
-        ids: example.ids.slice(0, model.longest),
-        questions: example.questions,
-        unknown: [],
-        cut: 0,
-      };
+    const { text, own } = this.place;
+    const known = this.lastText;
+    if (known?.text !== text || known.own !== own) {
+      this.lastText = { text, own, ...(this.isOwn ? this.ownText() : this.exampleText()) };
     }
+    return this.lastText;
+  }
+
+  exampleText() {
+    const { texts, model } = this.contents;
+    const { ids, questions } = texts[Number(this.place.text)] ?? texts[0];
+    return { ids: ids.slice(0, model.longest), questions, unknown: [], cut: 0 };
+  }
+
+  ownText() {
+    const { opening, model, tokenizer } = this.contents;
     const own = opening + this.place.own.replace(/^\n/, opening ? "" : "\n");
     const { ids, unknown } = this.tokenizer.encode(own);
-    const some = ids.length ? ids : [this.contents.tokenizer.start];
-    return {
-      ids: some.slice(0, model.longest),
-      questions: [],
-      unknown,
-      cut: Math.max(ids.length - model.longest, 0),
-    };
+    const some = ids.length ? ids : [tokenizer.start];
+    const cut = Math.max(ids.length - model.longest, 0);
+    return { ids: some.slice(0, model.longest), questions: [], unknown, cut };
   }
 
   // The place of the chosen word. Where none is chosen: one that asks what the chosen head is for,

@@ -2,7 +2,7 @@
 
 import { h, svg, table } from "./dom.js";
 
-const [LEFT, BOTTOM, TOP, RIGHT] = [44, 36, 12, 14]; // around the curves
+const [LEFT, BOTTOM, TOP, RIGHT] = [44, 36, 12, 20]; // around the curves
 
 // `curves`: [{ name, points: [[x, y]], kind }]; `levels`: [{ name, y, kind }]; `marks`: [{ x, name }].
 export function chart({

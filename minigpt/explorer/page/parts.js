@@ -83,8 +83,9 @@ export function shortened(words, length) {
 
 // ------------------------------------------------------------------------------ words
 
-// The text as words to pick with mouse or arrow keys; `look(button, place)` dresses each.
-export function wordStrip(app, { label, look, keys = {} }) {
+// The text as words to pick with mouse or arrow keys. At each update `dresser()` is asked for a
+// function that dresses a word, given its button and its place.
+export function wordStrip(app, { label, dresser = () => () => {}, keys = {} }) {
   const words = h("div", { class: "words", role: "group", "aria-label": label });
   const tiles = ["char", "byte"].includes(app.contents.tokenizer.kind);
   if (tiles) words.classList.add("tiles");
@@ -106,14 +107,13 @@ export function wordStrip(app, { label, look, keys = {} }) {
       shown = ids;
       words.replaceChildren(...ids.map((id, at) => wordButton(app, id, at)));
     }
-    const chosen = app.word(ids.length);
+    const [chosen, dress] = [app.word(ids.length), dresser()];
     Array.from(words.children).forEach((word, at) => {
-      word.className = "word";
-      word.removeAttribute("style");
+      word.className = ["word", ...spacing(app, shown[at])].join(" ");
+      word.classList.toggle("query", at === chosen);
       word.tabIndex = at === chosen ? 0 : -1;
       word.setAttribute("aria-pressed", String(at === chosen));
-      word.classList.add(...spacing(app, shown[at]));
-      look(word, at);
+      dress(word, at);
     });
   };
   return { element: words, update };

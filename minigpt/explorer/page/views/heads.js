@@ -49,7 +49,7 @@ function place(app, card, most) {
 
 function cardOf(app, card) {
   return [
-    h("h3", {}, sign(app, card.kind), ` ${card.name} `, h("span", { class: "words" }, card.words)),
+    h("h3", {}, sign(app, card.kind), ` ${card.name} `, h("span", { class: "role" }, card.words)),
     card.claims.length
       ? h(
           "ul",
@@ -112,12 +112,14 @@ function relationTable(card) {
     "elsewhere",
     "born at step",
   ];
-  return table(
-    "How often it looks at the right word; bar: share and interval, line: best without looking; nats: what its loss costs there and elsewhere",
-    headings,
-    rows,
-    { class: "wide" },
-  );
+  return [
+    table("How often it looks at the right word", headings, rows, { class: "wide" }),
+    h(
+      "p",
+      { class: "hint" },
+      "Bar and thin line: share of right looks with its interval; upright mark: the best that needs no look. Nats: how much more the words that depend on it, and all others, cost without the head.",
+    ),
+  ];
 }
 
 const SAID = {

@@ -14,11 +14,7 @@ export const inside = {
   lead: "Follow the arithmetic of one head at one word: project, compare, mask and normalise, add up. Every number is the model's own; blue is below zero, orange above.",
   build(app) {
     const [chooser, head] = [textChooser(app, ["The dog fetched the ball"]), headChooser(app)];
-    const words = wordStrip(app, {
-      label: "The text; left and right arrows choose a word",
-      look: (word, at) =>
-        word.getAttribute("aria-pressed") === "true" && word.classList.add("query", `at-${at}`),
-    });
+    const words = wordStrip(app, { label: "The text; left and right arrows choose a word" });
     const steps = h("div", { class: "steps" });
     const controls = h("div", { class: "controls" }, chooser.element, head.element);
     const element = h("div", {}, controls, h("div", { class: "page" }, words.element), steps);

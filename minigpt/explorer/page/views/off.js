@@ -6,7 +6,7 @@ import { headMap, sign, textChooser, wordStrip } from "../parts.js";
 
 const BY = { mean: "its mean output", zero: "nothing" };
 const TOP = 8;
-const FULL_COLOUR = 2; // nats
+const [SEEN, FULL_COLOUR] = [0.05, 2]; // nats
 
 export const off = {
   title: "Switch off",
@@ -21,7 +21,7 @@ export const off = {
     const chooser = textChooser(app);
     const strip = wordStrip(app, {
       label: "The text; left and right arrows choose a word",
-      look: (word, at) => dress(app, word, at),
+      dresser: () => dresser(app),
     });
     const element = h(
       "div",
@@ -91,34 +91,23 @@ export function losses(reading) {
   );
 }
 
-let remembered = { key: null, more: [], before: 0, after: 0 };
-
-// How much more each word costs now; kept until text or heads change.
+// How much more each word costs now, and the mean loss before and after.
 function moreLoss(app) {
-  const [whole, without] = [app.read(), app.readChanged()];
-  const key = JSON.stringify([whole.ids, without.off]);
-  if (remembered.key !== key) {
-    const [before, after] = [losses(whole), losses(without)];
-    const mean = (values) => values.reduce((a, b) => a + b, 0) / Math.max(values.length - 1, 1);
-    remembered = {
-      key,
-      more: after.map((loss, at) => loss - before[at]),
-      before: mean(before),
-      after: mean(after),
-    };
-  }
-  return remembered;
+  const [before, after] = [losses(app.read()), losses(app.readChanged())];
+  const mean = (values) => values.reduce((a, b) => a + b, 0) / Math.max(values.length - 1, 1);
+  const more = after.map((loss, at) => loss - before[at]);
+  return { more, before: mean(before), after: mean(after) };
 }
 
-function dress(app, word, at) {
-  const more = moreLoss(app).more[at];
-  word.style.setProperty(
-    "--share",
-    `${Math.round(100 * Math.min(Math.abs(more) / FULL_COLOUR, 1))}%`,
-  );
-  if (Math.abs(more) >= 0.05) word.classList.add(more > 0 ? "worse" : "better");
-  word.title = `${signed(more)} nats`;
-  if (word.getAttribute("aria-pressed") === "true") word.classList.add("query");
+// What shows on each word how much harder it has become.
+function dresser(app) {
+  const { more } = moreLoss(app);
+  return (word, at) => {
+    const share = Math.min(Math.abs(more[at]) / FULL_COLOUR, 1);
+    word.style.setProperty("--share", `${Math.round(100 * share)}%`);
+    if (Math.abs(more[at]) >= SEEN) word.classList.add(more[at] > 0 ? "worse" : "better");
+    word.title = `${signed(more[at])} nats`;
+  };
 }
 
 function inTotal(app) {
@@ -128,7 +117,7 @@ function inTotal(app) {
   const { ids } = app.text();
   const worst = more.indexOf(Math.max(...more));
   const harder =
-    more[worst] >= 0.05
+    more[worst] >= SEEN
       ? ` Hardest hit: “${app.tokenizer.label(ids[worst])}” (word ${worst + 1}), ${signed(more[worst])} nats.`
       : "";
   return `Without ${app.off().join(", ")}: ${before.toFixed(2)} → ${after.toFixed(2)} nats a word.${harder}`;

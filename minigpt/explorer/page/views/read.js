@@ -24,7 +24,7 @@ export const read = {
     const arcs = svg("svg", { class: "arcs", "aria-hidden": "true" });
     const strip = wordStrip(app, {
       label: "The text; left and right arrows choose a word, up and down a head",
-      look: (word, at) => dress(app, word, at),
+      dresser: () => dresser(app),
       keys: { ArrowUp: () => step(app, -1), ArrowDown: () => step(app, 1) },
     });
     const page = h("div", { class: "page" }, arcs, strip.element);
@@ -123,16 +123,19 @@ function questionsHere(app) {
   return questions.filter((question) => question.query === at);
 }
 
-function dress(app, word, at) {
+// What shows on each word how much the head looks at it.
+function dresser(app) {
   const weights = shares(app);
-  const share = weights[at] ?? 0;
-  word.style.setProperty("--share", `${Math.round(100 * share ** 0.6)}%`);
-  if (at === weights.length - 1) word.classList.add("query");
-  if (at >= weights.length) word.classList.add("later");
-  for (const { gold, others } of questionsHere(app)) {
-    if (gold.includes(at)) word.classList.add("gold");
-    else if (others.includes(at)) word.classList.add("other");
-  }
+  const questions = questionsHere(app);
+  return (word, at) => {
+    const share = weights[at] ?? 0;
+    word.style.setProperty("--share", `${Math.round(100 * share ** 0.6)}%`);
+    if (at >= weights.length) word.classList.add("later");
+    for (const { gold, others } of questions) {
+      if (gold.includes(at)) word.classList.add("gold");
+      else if (others.includes(at)) word.classList.add("other");
+    }
+  };
 }
 
 function draw(app, arcs, page, strip) {

@@ -13,6 +13,7 @@ export const training = {
   },
 };
 
+const WIDEST = 700; // pixels; narrower on a phone, so that its letters stay legible
 const ORDERS = { 1: "counting single tokens", 2: "counting pairs", 3: "counting triples" };
 
 function losses({ train, val, floor, ngrams }) {
@@ -45,6 +46,7 @@ function losses({ train, val, floor, ngrams }) {
       name: "Loss by step",
       curves: drawn,
       levels,
+      wide: Math.min(document.documentElement.clientWidth, WIDEST),
       rows: { headings: ["training", "validation"], cells },
     }),
   ];
