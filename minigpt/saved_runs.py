@@ -125,7 +125,7 @@ def next_name(name: str, root: Path = Path("runs")) -> Path:
 
 def newest_run(root: Path = Path("runs")) -> Path:
     """The run that saved last; raises UserError when there is none."""
-    saved = {folder: checkpoints(folder) for folder in root.glob("*")}
+    saved = {folder: checkpoints(folder) for folder in root.glob("[!.]*")}  # not half-written ones
     newest = {folder: found[-1].stat().st_mtime for folder, found in saved.items() if found}
     if not newest:
         raise UserError(f"{root}: no trained run; make one with python scripts/train.py", DATA)
