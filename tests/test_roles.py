@@ -23,6 +23,7 @@ from minigpt.heads import (
     changing,
     effects,
     evidence,
+    files,
     history,
     judging,
     measure,
@@ -470,6 +471,26 @@ def test_recording_changes_no_weight_and_cuts_what_comes_after(tmp_path, monkeyp
     assert [one["step"] for one in history.read_history(again.path)] == [
         step for step in history.log_spaced(12) if step <= 5
     ]
+
+
+def test_damaged_records_are_left_out(tmp_path, told):
+    model = untrained(4)
+    good = history.snapshot(model, told, 3)
+    lines = ["5", "{}", '{"step": 3, "relations": {"surname": 5}, "slots": {}, "generic": {}}']
+    lines = [*map(str.encode, lines), b"\xff\xfe", b"[" * 10**5, json.dumps(good)[:99].encode()]
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"\n".join([json.dumps(good).encode(), *lines]))
+    (found,) = history.read_history(path, (2, 3))
+    assert json.dumps(found) == json.dumps(good)
+    assert history.read_history(path, (3, 2)) == []
+    assert history.read_history(tmp_path) == []
+
+
+@pytest.mark.parametrize("slots", ["[]", "5", '{"a": 5}', '{"a": {"loss": 1, "floor": null}}'])
+def test_a_damaged_summary_is_no_summary(tmp_path, slots):
+    for content in (slots, f'{{"slots": {slots}}}', "[" * 10**5, "\udcff"):
+        (tmp_path / "summary.json").write_text(content, errors="surrogateescape")
+        assert files.slots_of(tmp_path) == {}
 
 
 def test_a_role_is_born_where_it_stays():

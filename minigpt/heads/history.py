@@ -25,6 +25,7 @@ from minigpt.heads.baselines import baselines, best_offset
 from minigpt.heads.capture import capture_attention, pad
 from minigpt.heads.evidence import SCORE, by_story, targets
 from minigpt.heads.intervals import intervals
+from minigpt.heads.records import Record, history_path, read_history
 from minigpt.heads.relations import Story, stories
 from minigpt.heads.roles import MARGIN
 from minigpt.model import GPT
@@ -37,7 +38,6 @@ GENERIC = {
     "induction": scores.induction,
     "first": scores.first_token,
 }
-Record = dict[str, Any]
 
 
 def log_spaced(last: int, number: int = NUM_STEPS) -> list[int]:
@@ -74,23 +74,6 @@ class Recorder:
         self.stories = stories("val", seed, NUM_STORIES, length, first=FIRST_STORY)
         kept = [record for record in read_history(self.path) if record["step"] < step]
         storage.write_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
-
-
-def history_path(run_dir: Path) -> Path:
-    return run_dir / "heads" / "history.jsonl"
-
-
-def read_history(path: Path) -> list[Record]:
-    """The records in order; none where there is no history. A torn line is left out."""
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
 
 
 # ------------------------------------------------------------------------------ one record

@@ -16,9 +16,9 @@ from minigpt.heads.capture import capture_attention
 from minigpt.heads.changing import importance
 from minigpt.heads.effects import losses, mean_outputs, over_all_words, without_each
 from minigpt.heads.findings import Finding, describe, most_interesting
-from minigpt.heads.history import Record, history_path, read_history
 from minigpt.heads.judging import Judgement, judge
 from minigpt.heads.measure import Measurement, measure
+from minigpt.heads.records import Record, history_path, read_history
 from minigpt.heads.relations import Story, stories
 from minigpt.heads.role_lines import telling
 from minigpt.heads.texts import Texts, given_text, own_texts
@@ -79,7 +79,7 @@ def inspect(
         more = {"effect": effect_on(run, texts), "importance": importance(run.model, texts.ids)}
     chosen = choose(findings, judgement, head)
     weights = capture_attention(run.model, texts.shown)[:, 0].cpu()
-    history = read_history(history_path(run.run_dir)) if judgement else None
+    history = read_history(history_path(run.run_dir), measurement.shape) if judgement else None
     return Inspection(
         run, texts, measurement, findings, chosen, weights, judgement, history, **more
     )
