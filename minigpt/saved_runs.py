@@ -100,9 +100,12 @@ def find_checkpoint(run_dir: Path, which: str | int = "best") -> Path:
     if run_dir.suffix in PICKLED:
         advice = "convert it to safetensors on your side and give the run's folder"
         raise UserError(f"{run_dir}: pickled weights can run code and are not read; {advice}", DATA)
-    folders = checkpoints(run_dir)
+    advice = "give a folder made by scripts/train.py, such as runs/stories-1"
+    try:
+        folders = checkpoints(run_dir)
+    except OSError as error:
+        raise UserError(f"{run_dir}: {error.strerror}; {advice}", DATA) from None
     if not folders:
-        advice = "give a folder made by scripts/train.py, such as runs/stories-1"
         raise UserError(f"{run_dir}: holds no checkpoint; {advice}", DATA)
     if which == "best":
         return best_checkpoint(run_dir) or folders[-1]
