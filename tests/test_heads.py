@@ -519,6 +519,49 @@ def test_mistakes_are_one_line(byte_run, tmp_path):
         parse(["--heads", "L0H0"])
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["RUN", "--compare", "a", "b"], "--compare: does not go with RUN"),
+        (["--compare", "a", "b", "--text="], "--compare: does not go with --text"),
+        (["--prune=broad", "--json"], "--prune: does not go with --json"),
+        (["--prune=", "--relation=agreement"], "--prune: does not go with --relation"),
+        (["--relation=agreement", "--out=a"], "--relation: does not go with --out"),
+        (["--out="], "--out: empty"),
+        (["--csv=a/config.yaml"], "--csv: 'a/config.yaml' needs a name .* ends with .csv"),
+        (["--csv=relations.csv"], "--csv: 'relations.csv' needs a name of its own"),
+        (["a@3", "--checkpoint=last"], "--checkpoint: a@3 names one already"),
+    ],
+)
+def test_options_that_would_be_left_unread_or_do_harm_are_refused(options, words):
+    with pytest.raises(UserError, match=words):
+        parse(options)
+
+
+def test_what_a_killed_inspection_left_half_is_removed_by_the_next(byte_run, tmp_path):
+    folders = tmp_path / "out", tmp_path / "tables"
+    for folder in folders:
+        folder.mkdir()
+        (folder / ".attention_L9H9.png.77.partial").write_text("half")
+    files = write_files(inspect(byte_run, "xyz"), folders[0], folders[1] / "a.csv")
+    assert {path for folder in folders for path in folder.iterdir()} == set(files)
+
+
+def test_a_head_that_is_gone_is_not_shown_as_another(tmp_path):
+    run = run_of(Tokenizer.byte(), tmp_path, pruned=["L1H0"])
+    assert inspect(run, "xyz", (1, 1)).chosen.name == "L1H1"
+    with pytest.raises(UserError, match="no L1H0; of layer 1 there are L1H1; choose"):
+        inspect(run, "xyz", (1, 0))
+
+
+@pytest.mark.parametrize("text", ["   ", "\n\n", "\x07\x1b[31m", "-", "FILE:a"])
+def test_what_can_not_be_typed_is_not_advised(byte_run, text):
+    shown = report(inspect(byte_run, text), [], stream("utf-8", False), "runs/a@last")
+    assert "--text" not in shown
+    assert "  python scripts/inspect_heads.py runs/a@last --head L" in shown
+    assert not set(shown) & set("\x07\x1b")
+
+
 def test_stories_are_told_anew_and_given_texts_begin_as_stories_do(tmp_path):
     from minigpt.stories import corpus, spelling
 
@@ -588,6 +631,15 @@ def test_mistakes_in_a_shell_are_one_line(tiny_run, tmp_path):
     done = run_script("inspect_heads.py", str(tiny_run), "--head=L9H9", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "error: --head: no L9H9; the run has L0H0 to L1H1; choose one of them\n"
+
+
+def test_a_place_that_cannot_be_written_is_known_before_the_work(main, tiny_run, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    shutil.copytree(tiny_run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    (tmp_path / "run" / "checkpoints" / "step-00000001").mkdir(parents=True)  # of which none loads
+    for option in (f"--out={tmp_path}/file", f"--csv={tmp_path}/file/a.csv"):
+        with pytest.raises(UserError, match="file: can't be written"):
+            main([str(tmp_path / "run"), option])
 
 
 def test_json_and_other_places(main, tiny_run, tmp_path, capsys):

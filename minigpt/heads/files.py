@@ -29,6 +29,8 @@ def write_files(look: Inspection, folder: Path, scores: Path | None = None) -> l
     files = {scores or folder / "scores.csv": scores_csv(look)} | attention_pictures(look, folder)
     if look.judgement is not None:
         files |= judged_files(look, folder)
+    for place in {path.parent for path in files}:
+        storage.remove_leftovers(place)  # of an inspection that was killed
     for path, data in files.items():
         storage.write_bytes(path, data)
     return list(files)

@@ -67,7 +67,8 @@ def inspect(
 
     `fast` asks fewer stories and leaves out what only illustrates.
     """
-    require_head(run, head)
+    if head is not None:
+        require_head(run, head)
     texts = own_texts(run, bar("writing texts")) if text is None else given_text(run, text)
     measurement = measure(run.model, texts.ids, progress=bar("looking at heads"))
     findings = describe(measurement)
@@ -112,11 +113,15 @@ def choose(
     return next(asked, most_interesting(findings))
 
 
-def require_head(run: Run, head: tuple[int, int] | None) -> None:
-    layers, heads = run.config.model.num_layers, run.config.model.num_heads
-    if head is not None and not (head[0] < layers and head[1] < heads):
-        allowed = f"the run has L0H0 to L{layers - 1}H{heads - 1}"
-        raise UserError(f"--head: no L{head[0]}H{head[1]}; {allowed}; choose one of them", CONFIG)
+def require_head(run: Run, head: tuple[int, int], option: str = "--head") -> None:
+    """Raises UserError where the run has no such head, or none any more."""
+    (layer, place), model = head, run.config.model
+    there = model.heads_in(layer) if layer < model.num_layers else ()
+    if place not in there:
+        allowed = f"the run has L0H0 to L{model.num_layers - 1}H{model.num_heads - 1}"
+        if there and place < model.num_heads:
+            allowed = f"of layer {layer} there are {', '.join(f'L{layer}H{at}' for at in there)}"
+        raise UserError(f"{option}: no L{layer}H{place}; {allowed}; choose one of them", CONFIG)
 
 
 def bar(name: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
