@@ -26,6 +26,7 @@ from minigpt.errors import UserError
 from minigpt.heads import findings, measure, plots, scores, table, targets, terminal, texts
 from minigpt.heads.arguments import parse, read_head, read_text
 from minigpt.heads.capture import capture_attention, capturing, pad
+from minigpt.heads.compare import compare, match_lines
 from minigpt.heads.files import write_files
 from minigpt.heads.inspection import inspect
 from minigpt.heads.report import as_json, report
@@ -515,6 +516,8 @@ def test_mistakes_are_one_line(byte_run, tmp_path):
             read_head(name)
     with pytest.raises(UserError, match="--text: .*nowhere.txt: No such file"):
         read_text("FILE:nowhere.txt")
+    with pytest.raises(UserError, match="--text: ~nobody-here/a: No such file"):
+        read_text("FILE:~nobody-here/a")
     with pytest.raises(UserError, match="unrecognized arguments: --heads"):
         parse(["--heads", "L0H0"])
 
@@ -545,6 +548,16 @@ def test_what_a_killed_inspection_left_half_is_removed_by_the_next(byte_run, tmp
         (folder / ".attention_L9H9.png.77.partial").write_text("half")
     files = write_files(inspect(byte_run, "xyz"), folders[0], folders[1] / "a.csv")
     assert {path for folder in folders for path in folder.iterdir()} == set(files)
+
+
+def test_a_comparison_tells_what_it_leaves_out(tmp_path):
+    one = inspect(run_of(Tokenizer.byte(), tmp_path, pruned=["L1H0"]), "xyzxyzxyz" * 3)
+    other = inspect(run_of(Tokenizer.byte(), tmp_path), "xyzxyzxyz" * 3)
+    lines = match_lines(compare(other, one), other, one)
+    assert len(lines) == 1 + LAYERS * HEADS - 1 + 1
+    assert lines[-1].startswith("without a partner in ")
+    short = inspect(run_of(Tokenizer.byte(), tmp_path), "x")
+    assert match_lines(compare(short, short), short, short)[1].split()[2] == "–"
 
 
 def test_a_head_that_is_gone_is_not_shown_as_another(tmp_path):

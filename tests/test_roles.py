@@ -34,6 +34,7 @@ from minigpt.heads import (
     roles,
     swap,
 )
+from minigpt.heads.inspection import inspect
 from minigpt.heads.intervals import Interval, intervals
 from minigpt.heads.relations import RELATIONS, Question, Story, exchanged, stories
 from minigpt.model import GPT
@@ -489,6 +490,25 @@ def test_recording_changes_no_weight_and_cuts_what_comes_after(tmp_path, monkeyp
     assert [one["step"] for one in history.read_history(again.path)] == [
         step for step in history.log_spaced(12) if step <= 5
     ]
+
+
+@pytest.mark.parametrize("length", [1, 6])
+def test_a_model_that_reads_too_little_of_a_story_is_not_asked(tmp_path, length):
+    model = untrained(4, context_length=length)
+    record = history.snapshot(model, stories("val", 1, 8, length), 1)
+    assert record["relations"] == {}
+    assert set(record["generic"]) == set(history.GENERIC)
+    seen = inspect(run_of(model, tmp_path), fast=True)
+    assert seen.judgement is None
+    assert "too few words of a story" in seen.texts.note
+    assert (seen.effect is None) == (length == 1)
+
+
+def test_a_relation_that_no_story_asks_about_is_one_line(tmp_path):
+    model = untrained(4, context_length=16)
+    pruning.pruned_run(run_of(model, tmp_path), [(0, 1)], tmp_path / "short")
+    with pytest.raises(UserError, match="--relation: agreement: no story asks about it"):
+        commands.one_relation(arguments.parse([str(tmp_path / "short"), "--relation=agreement"]))
 
 
 def test_damaged_records_are_left_out(tmp_path, told):

@@ -46,7 +46,8 @@ def one_relation(options: Namespace) -> str:
         raise UserError(f"--relation: {ONLY_STORIES}", CONFIG)
     seen = inspect(run, fast=options.fast)
     if seen.judgement is None:
-        raise UserError(f"--relation: {seen.texts.note}", DATA)
+        advice = "leave --relation out to see where heads look"
+        raise UserError(f"--relation: {seen.texts.note}; {advice}", DATA)
     if all(one.relation != options.relation for one in seen.judgement.evidence):
         what = f"{options.relation}: no story asks about it as far as the model can read"
         raise UserError(f"--relation: {what}; train with a longer model.context_length", DATA)

@@ -84,7 +84,7 @@ def snapshot(model: GPT, stories: Sequence[Story], step: int) -> Record:
     answers = ask(model, stories, measures=(SCORE,))
     return {
         "step": step,
-        "relations": relation_scores(answers, stories),
+        "relations": relation_scores(answers, stories) if answers.questions else {},
         "slots": slot_losses(stories, answers.losses),
         "generic": generic_scores(model, stories),
     }
