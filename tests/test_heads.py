@@ -23,7 +23,18 @@ from minigpt.checkpoint import Run, TrainingState
 from minigpt.config import Config, DataConfig, ModelConfig
 from minigpt.data import Split
 from minigpt.errors import UserError
-from minigpt.heads import findings, measure, plots, scores, table, targets, terminal, texts
+from minigpt.heads import (
+    findings,
+    measure,
+    plots,
+    scores,
+    scoring,
+    table,
+    tally,
+    targets,
+    terminal,
+    texts,
+)
 from minigpt.heads.arguments import parse, read_head, read_text
 from minigpt.heads.capture import capture_attention, capturing, pad
 from minigpt.heads.compare import compare, match_lines
@@ -187,10 +198,10 @@ def test_a_resting_head_and_what_it_looks_at_otherwise():
     assert scores.first_token(rest, TWICE) == 1
     assert scores.first_token_on_repeats(rest, TWICE) == 1
     assert scores.first_token_elsewhere(rest, TWICE) == 1
-    assert scores.without_first(rest, TWICE)[0].isnan().all()
+    assert scoring.without_first(rest, TWICE)[0].isnan().all()
     mixed = 0.75 * rest + 0.25 * looking_at(targets.back(TWICE, 1))
     assert scores.previous_token(mixed, TWICE) == pytest.approx((1 + 7 * 0.25) / 8)
-    assert scores.previous_token(*scores.without_first(mixed, TWICE)) == 1
+    assert scores.previous_token(*scoring.without_first(mixed, TWICE)) == 1
 
 
 def test_an_even_head_has_the_scores_of_chance():
@@ -203,7 +214,7 @@ def test_an_even_head_has_the_scores_of_chance():
     assert scores.duplicate(weights, TWICE) == pytest.approx(np.mean([1 / n for n in (6, 7, 8, 9)]))
 
 
-SCORES = measure.SCORES | measure.SCORES_WITH_FIRST
+SCORES = tally.SCORES | tally.SCORES_WITH_FIRST
 
 
 @st.composite
@@ -243,7 +254,7 @@ def test_scores_keep_their_promises(case):
 @given(attention())
 def test_batches_add_up(case):
     weights, ids = case
-    whole, parts = measure.Tally(), measure.Tally()
+    whole, parts = tally.Tally(), tally.Tally()
     whole.ask(SCORES, weights, ids)
     for row in range(len(ids)):
         parts.ask(SCORES, weights[:, row : row + 1], ids[row : row + 1])
@@ -319,10 +330,10 @@ def test_a_near_sighted_head_is_called_so_where_nothing_narrower_is_true():
     assert scores.nearby(measure.even_weights(ids), ids) == pytest.approx(
         np.mean([4 / (i + 1) for i in range(4, 30)])
     )
-    tally = measure.Tally()
-    tally.ask(SCORES, weights, ids)
-    even = dict.fromkeys(tally.means(), 0.1)
-    (found,) = findings.describe(measure.Measurement(tally.means(), even, tally.asked(), 1, 30))
+    seen = tally.Tally()
+    seen.ask(SCORES, weights, ids)
+    even = dict.fromkeys(seen.means(), 0.1)
+    (found,) = findings.describe(measure.Measurement(seen.means(), even, seen.asked(), 1, 30))
     assert found.words == "looks at itself and the 3 tokens before, 1.00"
 
 
