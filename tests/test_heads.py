@@ -491,6 +491,7 @@ def test_one_token_leaves_open_what_needs_more(byte_run):
     lines = table.table(look.measurement, look.findings)
     assert all(line.count("–") == 8 for line in lines[1:])
     assert "too short" in look.chosen.words
+    assert "6 heads, seen on your text (1 token)" in report(look, [], stream("utf-8", False))
     assert set(as_rows(look)[0]) == set(as_rows(inspect(byte_run, "xy xy xy"))[0])
     assert {row["previous"] for row in as_rows(look)} == {"", "0"}
 

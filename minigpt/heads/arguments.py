@@ -45,7 +45,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         ),
     )
     add = parser.add_argument
-    add("run", nargs="?", metavar="RUN", help="run directory; without it the newest in runs/")
+    add("run", nargs="?", metavar="RUN", help="run directory, or RUN@STEP; default: the newest run")
     text = "look at this text: itself, a file, or standard input; default: texts of the run's own"
     add("--text", metavar="TEXT|FILE:path|-", help=text)
     add("--head", metavar="L2H1", help="the head to show; default: the most interesting one")

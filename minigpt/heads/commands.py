@@ -66,7 +66,7 @@ def compare_two(options: Namespace) -> str:
 def prune(options: Namespace) -> str:
     """Writes a run without some heads and tells what it lost."""
     run = load_run(*options.run)
-    out = options.out or next_name(f"{run.run_dir.name}-pruned")
+    out = options.out or next_name(f"{run.run_dir.resolve().name}-pruned")
     require_new(out)
     storage.require_writable(out.parent)
     heads = heads_to_prune(run, options.prune)

@@ -37,12 +37,16 @@ def report(
 def opening(inspection: Inspection) -> list[str]:
     """What was looked at, what the heads do, and the head to show."""
     measurement, chosen = inspection.measurement, inspection.chosen
-    seen = f"{len(inspection.findings)} heads, seen on {inspection.texts.origin}"
-    lines = [f"{inspection.run_and_step}: {seen} ({measurement.num_tokens:,} tokens)"]
+    seen = f"{counted(len(inspection.findings), 'head')}, seen on {inspection.texts.origin}"
+    lines = [f"{inspection.run_and_step}: {seen} ({counted(measurement.num_tokens, 'token')})"]
     if inspection.texts.note:
         lines.append(f"note: {inspection.texts.note}")
     lines += ["", *(scores(inspection) if inspection.judgement is None else roles(inspection))]
     return [*lines, "", f"{chosen.name} {chosen.words}. Rows look at columns:", ""]
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
 
 
 def scores(inspection: Inspection) -> list[str]:
