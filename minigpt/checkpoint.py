@@ -137,5 +137,5 @@ def load_run(
     config = load_config(run_dir / "config.yaml", [])
     tokenizer = Tokenizer.load(run_dir / "tokenizer.json")
     model = GPT(config.model, tokenizer.vocab_size)
-    load_weights(model, load_file(folder / "model.safetensors"))
+    load_weights(model, load_file(folder / "model.safetensors"), str(folder))
     return Run(run_dir, config, tokenizer, model.to(device).eval(), read_state(folder))

@@ -4,6 +4,7 @@ arguments -> options -> config, prompt
 """
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ def read_prompt(option: str) -> str:
         return option
     name = "standard input" if option == "-" else option.removeprefix("FILE:")
     try:
-        data = standard_input() if option == "-" else Path(name).expanduser().read_bytes()
+        data = standard_input() if option == "-" else Path(os.path.expanduser(name)).read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
     except OSError as error:
         reason = f"{name}: {error.strerror}; give a text file, or the text itself"

@@ -100,9 +100,12 @@ def find_checkpoint(run_dir: Path, which: str | int = "best") -> Path:
     if run_dir.suffix in PICKLED:
         advice = "convert it to safetensors on your side and give the run's folder"
         raise UserError(f"{run_dir}: pickled weights can run code and are not read; {advice}", DATA)
-    folders = checkpoints(run_dir)
+    advice = "give a folder made by scripts/train.py, such as runs/stories-1"
+    try:
+        folders = checkpoints(run_dir)
+    except OSError as error:
+        raise UserError(f"{run_dir}: {error.strerror}; {advice}", DATA) from None
     if not folders:
-        advice = "give a folder made by scripts/train.py, such as runs/stories-1"
         raise UserError(f"{run_dir}: holds no checkpoint; {advice}", DATA)
     if which == "best":
         return best_checkpoint(run_dir) or folders[-1]
@@ -125,7 +128,7 @@ def next_name(name: str, root: Path = Path("runs")) -> Path:
 
 def newest_run(root: Path = Path("runs")) -> Path:
     """The run that saved last; raises UserError when there is none."""
-    saved = {folder: checkpoints(folder) for folder in root.glob("*")}
+    saved = {folder: checkpoints(folder) for folder in root.glob("[!.]*")}  # not half-written ones
     newest = {folder: found[-1].stat().st_mtime for folder, found in saved.items() if found}
     if not newest:
         raise UserError(f"{root}: no trained run; make one with python scripts/train.py", DATA)

@@ -13,7 +13,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +23,7 @@ from typing import Any, BinaryIO
 from minigpt.errors import DATA, LOCKED, RESOURCES, UserError
 
 TEMPORARY = ".partial"
+UNFINISHED = re.compile(r"\.(.+)\.\d+\.partial")  # the name that `unfinished` gives
 UNUSABLE = {errno.EACCES, errno.EROFS, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EEXIST}
 UNUSABLE |= {errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP}
 on_failpoint: Callable[[str, Path], None] | None = None  # set by tests only
@@ -58,6 +61,9 @@ def open_new(path: Path) -> Iterator[BinaryIO]:
     """A binary file to write to; it takes the name `path` only if the block ends without error."""
     temporary = unfinished(path)
     with _explained(path):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            what = "a device or a pipe, and a file would take its place"
+            raise UserError(f"{path}: {what}; give the name of a file", DATA)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(temporary, "wb") as file, held(temporary):
@@ -103,9 +109,15 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(doomed)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Removes what a killed process left half-written in `folder`, and nothing still at work."""
+def remove_leftovers(folder: Path, of: str = "") -> None:
+    """Removes what a killed process left half-written in `folder`, and nothing still at work.
+
+    `of` is the name of what it was writing; without it all is removed.
+    """
     for path in folder.glob(f".*{TEMPORARY}"):
+        name = UNFINISHED.fullmatch(path.name)
+        if not name or (of and name[1] != of):
+            continue
         with contextlib.suppress(OSError), held(path):  # what can't be removed does no harm
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -160,11 +172,19 @@ def _flush(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
+def require_writable(folder: Path) -> None:
+    """Raises UserError where no file can be made, so that nobody works for what can't be kept."""
+    with _explained(folder):
+        there = folder if folder.exists() else _existing_parent(folder)
+        tempfile.TemporaryFile(dir=there).close()
+
+
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        path = Path(*(UNFINISHED.sub(r"\1", part) for part in path.parts))
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             free = shutil.disk_usage(_existing_parent(path)).free / 2**20
             message = f"{path}: the disk is full ({free:.0f} MiB free); make room and try again"

@@ -28,7 +28,7 @@ UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def find_files(path: str) -> list[Path]:
     """The files that a name, a folder or a pattern means, each once and sorted."""
-    place = Path(path).expanduser()
+    place = Path(os.path.expanduser(path))
     try:
         files = sorted(named_by(place), reverse=True)
         unique = {(found.st_dev, found.st_ino): file for file in files if (found := regular(file))}

@@ -24,15 +24,29 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.cpu() for name, tensor in tensors if not (tied and name == TIED)}
 
 
-def load_weights(model: GPT, weights: dict[str, Tensor]) -> None:
+def load_weights(model: GPT, weights: dict[str, Tensor], where: str = "checkpoint") -> None:
     """The reverse of `weights_of`; raises UserError where names or shapes differ."""
     if model.config.tie_embeddings and "token_embedding.weight" in weights:
         weights = weights | {TIED: weights["token_embedding.weight"]}
     try:
         model.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(f"checkpoint: does not fit config.yaml: {reason}", DATA) from None
+    except RuntimeError:
+        what = f"does not fit config.yaml and tokenizer.json: {misfit(model, weights)}"
+        advice = "put back those that it was trained with"
+        raise UserError(f"{where}: {what}; {advice}", DATA) from None
+
+
+def misfit(model: GPT, weights: dict[str, Tensor]) -> str:
+    """The first weight that is not what the model needs, as in: head.weight is 9 × 4, not 8 × 4."""
+    sizes = [
+        {name: " × ".join(map(str, tensor.shape)) for name, tensor in tensors.items()}
+        for tensors in (model.state_dict(), weights)
+    ]
+    needed, found = sizes
+    name = next(name for name in needed | found if needed.get(name) != found.get(name))
+    if name in needed and name in found:
+        return f"{name} is {found[name]}, not {needed[name]}"
+    return f"{name} is {'missing' if name in needed else 'too much'}"
 
 
 def optimizer_tensors(

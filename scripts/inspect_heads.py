@@ -1,5 +1,7 @@
 """Shows what a model's attention heads do: python scripts/inspect_heads.py [RUN] [--help]"""
 
+import sys
+
 from minigpt.console import escape_what_cannot_be_shown
 from minigpt.errors import run_command
 from minigpt.heads.arguments import parse
@@ -9,13 +11,16 @@ def main(arguments: list[str]) -> None:
     options = parse(arguments)  # mistakes before PyTorch, which takes seconds to import
     escape_what_cannot_be_shown()
     from minigpt.heads import commands
+    from minigpt.heads.terminal import printable
 
+    command = commands.look
     if options.compare:
-        print(commands.compare_two(options))
-    elif options.prune:
-        print(commands.prune(options))
-    else:
-        print(commands.look(options))
+        command = commands.compare_two
+    elif options.prune is not None:
+        command = commands.prune
+    elif options.relation:
+        command = commands.one_relation
+    print(printable(command(options), sys.stdout))
 
 
 if __name__ == "__main__":

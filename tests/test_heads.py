@@ -23,9 +23,21 @@ from minigpt.checkpoint import Run, TrainingState
 from minigpt.config import Config, DataConfig, ModelConfig
 from minigpt.data import Split
 from minigpt.errors import UserError
-from minigpt.heads import findings, measure, plots, scores, table, targets, terminal, texts
+from minigpt.heads import (
+    findings,
+    measure,
+    plots,
+    scores,
+    scoring,
+    table,
+    tally,
+    targets,
+    terminal,
+    texts,
+)
 from minigpt.heads.arguments import parse, read_head, read_text
 from minigpt.heads.capture import capture_attention, capturing, pad
+from minigpt.heads.compare import compare, match_lines
 from minigpt.heads.files import write_files
 from minigpt.heads.inspection import inspect
 from minigpt.heads.report import as_json, report
@@ -186,10 +198,10 @@ def test_a_resting_head_and_what_it_looks_at_otherwise():
     assert scores.first_token(rest, TWICE) == 1
     assert scores.first_token_on_repeats(rest, TWICE) == 1
     assert scores.first_token_elsewhere(rest, TWICE) == 1
-    assert scores.without_first(rest, TWICE)[0].isnan().all()
+    assert scoring.without_first(rest, TWICE)[0].isnan().all()
     mixed = 0.75 * rest + 0.25 * looking_at(targets.back(TWICE, 1))
     assert scores.previous_token(mixed, TWICE) == pytest.approx((1 + 7 * 0.25) / 8)
-    assert scores.previous_token(*scores.without_first(mixed, TWICE)) == 1
+    assert scores.previous_token(*scoring.without_first(mixed, TWICE)) == 1
 
 
 def test_an_even_head_has_the_scores_of_chance():
@@ -202,7 +214,7 @@ def test_an_even_head_has_the_scores_of_chance():
     assert scores.duplicate(weights, TWICE) == pytest.approx(np.mean([1 / n for n in (6, 7, 8, 9)]))
 
 
-SCORES = measure.SCORES | measure.SCORES_WITH_FIRST
+SCORES = tally.SCORES | tally.SCORES_WITH_FIRST
 
 
 @st.composite
@@ -242,7 +254,7 @@ def test_scores_keep_their_promises(case):
 @given(attention())
 def test_batches_add_up(case):
     weights, ids = case
-    whole, parts = measure.Tally(), measure.Tally()
+    whole, parts = tally.Tally(), tally.Tally()
     whole.ask(SCORES, weights, ids)
     for row in range(len(ids)):
         parts.ask(SCORES, weights[:, row : row + 1], ids[row : row + 1])
@@ -318,10 +330,10 @@ def test_a_near_sighted_head_is_called_so_where_nothing_narrower_is_true():
     assert scores.nearby(measure.even_weights(ids), ids) == pytest.approx(
         np.mean([4 / (i + 1) for i in range(4, 30)])
     )
-    tally = measure.Tally()
-    tally.ask(SCORES, weights, ids)
-    even = dict.fromkeys(tally.means(), 0.1)
-    (found,) = findings.describe(measure.Measurement(tally.means(), even, tally.asked(), 1, 30))
+    seen = tally.Tally()
+    seen.ask(SCORES, weights, ids)
+    even = dict.fromkeys(seen.means(), 0.1)
+    (found,) = findings.describe(measure.Measurement(seen.means(), even, seen.asked(), 1, 30))
     assert found.words == "looks at itself and the 3 tokens before, 1.00"
 
 
@@ -479,6 +491,7 @@ def test_one_token_leaves_open_what_needs_more(byte_run):
     lines = table.table(look.measurement, look.findings)
     assert all(line.count("–") == 8 for line in lines[1:])
     assert "too short" in look.chosen.words
+    assert "6 heads, seen on your text (1 token)" in report(look, [], stream("utf-8", False))
     assert set(as_rows(look)[0]) == set(as_rows(inspect(byte_run, "xy xy xy"))[0])
     assert {row["previous"] for row in as_rows(look)} == {"", "0"}
 
@@ -515,8 +528,63 @@ def test_mistakes_are_one_line(byte_run, tmp_path):
             read_head(name)
     with pytest.raises(UserError, match="--text: .*nowhere.txt: No such file"):
         read_text("FILE:nowhere.txt")
+    with pytest.raises(UserError, match="--text: ~nobody-here/a: No such file"):
+        read_text("FILE:~nobody-here/a")
     with pytest.raises(UserError, match="unrecognized arguments: --heads"):
         parse(["--heads", "L0H0"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["RUN", "--compare", "a", "b"], "--compare: does not go with RUN"),
+        (["--compare", "a", "b", "--text="], "--compare: does not go with --text"),
+        (["--prune=broad", "--json"], "--prune: does not go with --json"),
+        (["--prune=", "--relation=agreement"], "--prune: does not go with --relation"),
+        (["--relation=agreement", "--out=a"], "--relation: does not go with --out"),
+        (["--out="], "--out: empty"),
+        (["--csv=a/config.yaml"], "--csv: 'a/config.yaml' needs a name .* ends with .csv"),
+        (["--csv=relations.csv"], "--csv: 'relations.csv' needs a name of its own"),
+        (["a@3", "--checkpoint=last"], "--checkpoint: a@3 names one already"),
+    ],
+)
+def test_options_that_would_be_left_unread_or_do_harm_are_refused(options, words):
+    with pytest.raises(UserError, match=words):
+        parse(options)
+
+
+def test_what_a_killed_inspection_left_half_is_removed_by_the_next(byte_run, tmp_path):
+    folders = tmp_path / "out", tmp_path / "tables"
+    for folder in folders:
+        folder.mkdir()
+        (folder / ".attention_L9H9.png.77.partial").write_text("half")
+    files = write_files(inspect(byte_run, "xyz"), folders[0], folders[1] / "a.csv")
+    assert {path for folder in folders for path in folder.iterdir()} == set(files)
+
+
+def test_a_comparison_tells_what_it_leaves_out(tmp_path):
+    one = inspect(run_of(Tokenizer.byte(), tmp_path, pruned=["L1H0"]), "xyzxyzxyz" * 3)
+    other = inspect(run_of(Tokenizer.byte(), tmp_path), "xyzxyzxyz" * 3)
+    lines = match_lines(compare(other, one), other, one)
+    assert len(lines) == 1 + LAYERS * HEADS - 1 + 1
+    assert lines[-1].startswith("without a partner in ")
+    short = inspect(run_of(Tokenizer.byte(), tmp_path), "x")
+    assert match_lines(compare(short, short), short, short)[1].split()[2] == "–"
+
+
+def test_a_head_that_is_gone_is_not_shown_as_another(tmp_path):
+    run = run_of(Tokenizer.byte(), tmp_path, pruned=["L1H0"])
+    assert inspect(run, "xyz", (1, 1)).chosen.name == "L1H1"
+    with pytest.raises(UserError, match="no L1H0; of layer 1 there are L1H1; choose"):
+        inspect(run, "xyz", (1, 0))
+
+
+@pytest.mark.parametrize("text", ["   ", "\n\n", "\x07\x1b[31m", "-", "FILE:a"])
+def test_what_can_not_be_typed_is_not_advised(byte_run, text):
+    shown = report(inspect(byte_run, text), [], stream("utf-8", False), "runs/a@last")
+    assert "--text" not in shown
+    assert "  python scripts/inspect_heads.py runs/a@last --head L" in shown
+    assert not set(shown) & set("\x07\x1b")
 
 
 def test_stories_are_told_anew_and_given_texts_begin_as_stories_do(tmp_path):
@@ -588,6 +656,15 @@ def test_mistakes_in_a_shell_are_one_line(tiny_run, tmp_path):
     done = run_script("inspect_heads.py", str(tiny_run), "--head=L9H9", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "error: --head: no L9H9; the run has L0H0 to L1H1; choose one of them\n"
+
+
+def test_a_place_that_cannot_be_written_is_known_before_the_work(main, tiny_run, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    shutil.copytree(tiny_run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    (tmp_path / "run" / "checkpoints" / "step-00000001").mkdir(parents=True)  # of which none loads
+    for option in (f"--out={tmp_path}/file", f"--csv={tmp_path}/file/a.csv"):
+        with pytest.raises(UserError, match="file: can't be written"):
+            main([str(tmp_path / "run"), option])
 
 
 def test_json_and_other_places(main, tiny_run, tmp_path, capsys):

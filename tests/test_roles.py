@@ -5,14 +5,13 @@ import csv
 import io
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
 from conftest import run_script
 from test_heads import hooks, induction_model
 
-from minigpt import trainer
+from minigpt import storage, trainer
 from minigpt.checkpoint import load_run
 from minigpt.config import Config, ModelConfig
 from minigpt.errors import UserError
@@ -21,8 +20,10 @@ from minigpt.heads import (
     asking,
     baselines,
     changing,
+    commands,
     effects,
     evidence,
+    files,
     history,
     judging,
     measure,
@@ -33,9 +34,11 @@ from minigpt.heads import (
     roles,
     swap,
 )
+from minigpt.heads.inspection import inspect
 from minigpt.heads.intervals import Interval, intervals
 from minigpt.heads.relations import RELATIONS, Question, Story, exchanged, stories
 from minigpt.model import GPT
+from minigpt.saved_runs import newest_run
 from minigpt.stories import corpus as corpus_of_stories
 from minigpt.stories import spelling
 
@@ -429,16 +432,33 @@ def test_one_relation_is_told_with_cases(judgement):
 
 @pytest.mark.parametrize(
     ("wanted", "found"),
-    [("agreement", "agreement"), ("pronoun-name", "pronoun → name"), ("Surname", "surname")],
+    [
+        ("agreement", "agreement"),
+        ("pronoun-name", "pronoun → name"),
+        ("Surname", "surname"),
+        ("colour", "colour recall"),
+        ("objects from colours", "object recall"),  # as roles are told
+        ("pronouns", "pronoun → referent"),
+    ],
 )
 def test_relations_are_found_by_plain_names(wanted, found):
     assert arguments.relation_named(wanted) == found
 
 
-@pytest.mark.parametrize("wanted", ["colours of the rainbow", "recall", ""])
-def test_a_relation_that_is_none_or_several_is_one_line(wanted):
-    with pytest.raises(UserError, match="--relation: .*there are: pronoun-referent"):
+@pytest.mark.parametrize(
+    ("wanted", "hint"),
+    [
+        ("colours of the rainbow", "is none"),
+        ("recall", "may be object-recall or colour-recall or owner-recall;"),
+        ("agrement", "is none, did you mean agreement?"),
+        ("", "'' is none;"),
+        ("→", "is none;"),
+    ],
+)
+def test_a_relation_that_is_none_or_several_is_one_line(wanted, hint):
+    with pytest.raises(UserError, match="--relation: .*there are: pronoun-referent") as caught:
         arguments.relation_named(wanted)
+    assert hint in str(caught.value)
 
 
 def test_swapping_the_whole_layer_before_the_head_moves_nothing_by_itself(model, told):
@@ -470,6 +490,45 @@ def test_recording_changes_no_weight_and_cuts_what_comes_after(tmp_path, monkeyp
     assert [one["step"] for one in history.read_history(again.path)] == [
         step for step in history.log_spaced(12) if step <= 5
     ]
+
+
+@pytest.mark.parametrize("length", [1, 6])
+def test_a_model_that_reads_too_little_of_a_story_is_not_asked(tmp_path, length):
+    model = untrained(4, context_length=length)
+    record = history.snapshot(model, stories("val", 1, 8, length), 1)
+    assert record["relations"] == {}
+    assert set(record["generic"]) == set(history.GENERIC)
+    seen = inspect(run_of(model, tmp_path), fast=True)
+    assert seen.judgement is None
+    assert "too few words of a story" in seen.texts.note
+    assert (seen.effect is None) == (length == 1)
+
+
+def test_a_relation_that_no_story_asks_about_is_one_line(tmp_path):
+    model = untrained(4, context_length=16)
+    pruning.pruned_run(run_of(model, tmp_path), [(0, 1)], tmp_path / "short")
+    with pytest.raises(UserError, match="--relation: agreement: no story asks about it"):
+        commands.one_relation(arguments.parse([str(tmp_path / "short"), "--relation=agreement"]))
+
+
+def test_damaged_records_are_left_out(tmp_path, told):
+    model = untrained(4)
+    good = history.snapshot(model, told, 3)
+    lines = ["5", "{}", '{"step": 3, "relations": {"surname": 5}, "slots": {}, "generic": {}}']
+    lines = [*map(str.encode, lines), b"\xff\xfe", b"[" * 10**5, json.dumps(good)[:99].encode()]
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"\n".join([json.dumps(good).encode(), *lines]))
+    (found,) = history.read_history(path, (2, 3))
+    assert json.dumps(found) == json.dumps(good)
+    assert history.read_history(path, (3, 2)) == []
+    assert history.read_history(tmp_path) == []
+
+
+@pytest.mark.parametrize("slots", ["[]", "5", '{"a": 5}', '{"a": {"loss": 1, "floor": null}}'])
+def test_a_damaged_summary_is_no_summary(tmp_path, slots):
+    for content in (slots, f'{{"slots": {slots}}}', "[" * 10**5, "\udcff"):
+        (tmp_path / "summary.json").write_text(content, errors="surrogateescape")
+        assert files.slots_of(tmp_path) == {}
 
 
 def test_a_role_is_born_where_it_stays():
@@ -517,16 +576,46 @@ def test_a_pruned_run_is_the_model_without_these_heads(changes, tmp_path, told):
 def test_pruning_needs_heads_or_roles_and_leaves_each_layer_one(tmp_path):
     model = untrained(4)
     run = run_of(model, tmp_path)
-    named = [SimpleNamespace(name=f"L{a}H{b}", layer=a, head=b) for a in (0, 1) for b in range(3)]
     roled = [roles.Role(0, 0, (roles.Label("broad"),)), roles.Role(0, 1, ())]
-    assert pruning.heads_named("l0h1, L1H2", named, []) == [(0, 1), (1, 2)]
-    assert pruning.heads_named("broad", named, roled) == [(0, 0)]
-    assert pruning.heads_named("unlabelled", named, roled) == [(0, 1)]
-    with pytest.raises(UserError, match="--prune: 'sleepy' is neither .* broad, unlabelled"):
-        pruning.heads_named("sleepy", named, roled)
+    assert arguments.read_heads_or_role("l0h1, L1H2 L0H1") == [(0, 1), (1, 2)]
+    assert commands.heads_to_prune(run, [(1, 2)]) == [(1, 2)]
+    assert pruning.heads_with("broad", roled) == [(0, 0)]
+    assert pruning.heads_with(arguments.read_heads_or_role("Unlabelled"), roled) == [(0, 1)]
+    with pytest.raises(UserError, match="no head is 'looks'; roles of this run: broad, unlabelled"):
+        pruning.heads_with("looks", roled)
+    with pytest.raises(UserError, match="--prune: 'sleepy' is neither .* broad, .*unlabelled"):
+        commands.heads_to_prune(run, "sleepy")
+    with pytest.raises(UserError, match="--prune: no L7H0; the run has L0H0 to L1H2"):
+        commands.heads_to_prune(run, [(0, 1), (7, 0)])
     with pytest.raises(UserError, match="leave each layer at least one"):
         pruning.pruned_run(run, [(0, 0), (0, 1), (0, 2)], tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_a_pruned_run_is_new_and_whole_or_not_there(tmp_path, monkeypatch):
+    run = run_of(untrained(4), tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.yaml").write_text("precious")
+    with pytest.raises(UserError, match="mine: is there already"):
+        pruning.pruned_run(run, [(0, 1)], tmp_path / "mine")
+    assert (tmp_path / "mine" / "config.yaml").read_text() == "precious"
+    (tmp_path / ".small.77.partial").mkdir()  # of a process that was killed
+
+    def fail(name, where):
+        if where.name == "state.json":
+            raise OSError(28, "No space left on device", str(where))
+
+    monkeypatch.setattr(storage, "on_failpoint", fail)
+    with pytest.raises(UserError, match="small/.*/state.json: the disk is full"):
+        pruning.pruned_run(run, [(0, 1)], tmp_path / "small")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_half_written_run_is_not_the_newest(tmp_path):
+    run = run_of(untrained(4), tmp_path)
+    pruning.pruned_run(run, [(0, 1)], tmp_path / "whole")
+    pruning.pruned_run(run, [(0, 1)], tmp_path / ".half.77.partial")
+    assert newest_run(tmp_path) == tmp_path / "whole"
 
 
 def test_the_scripts_compare_and_prune(tiny_run, tmp_path):

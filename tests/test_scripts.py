@@ -108,6 +108,7 @@ def test_any_text_trains_with_no_other_setting(tmp_path):
     ("arguments", "code", "words"),
     [
         (["data.path=nowhere.txt"], 3, "nowhere.txt"),
+        (["data.path=~nobody-here/a.txt"], 3, "~nobody-here/a.txt"),
         (["--resume"], 3, "no trained run"),
         (["--resume", "nowhere"], 2, "nowhere"),
         (["configs/nowhere.yaml"], 2, "nowhere.yaml"),

@@ -107,3 +107,40 @@ def test_a_full_disk_is_one_line_for_stories_too(tmp_path, monkeypatch):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.exit_code == RESOURCES
     assert not os.listdir(tmp_path)
+
+
+def test_the_next_writer_removes_what_a_killed_one_left_of_the_same_name_only(tmp_path):
+    for name in (".a.png.77.partial", ".b.png.77.partial", ".mine.partial"):
+        (tmp_path / name).write_text("half")
+    storage.remove_leftovers(tmp_path, "a.png")
+    assert sorted(os.listdir(tmp_path)) == [".b.png.77.partial", ".mine.partial"]
+    storage.remove_leftovers(tmp_path)
+    assert os.listdir(tmp_path) == [".mine.partial"]
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="pipe: a device or a pipe"):
+        storage.write_text(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_where_nothing_can_be_written_is_known_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    storage.require_writable(tmp_path / "new" / "folder")
+    for folder in (tmp_path / "file", tmp_path / "file" / "a", tmp_path / ("x" * 300)):
+        with pytest.raises(UserError, match="can't be written"):
+            storage.require_writable(folder)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_message_names_what_was_to_be_written_not_its_temporary_place(tmp_path, monkeypatch):
+    def fail(name, where):
+        raise OSError(28, "No space left on device", str(where))
+
+    monkeypatch.setattr(storage, "on_failpoint", fail)
+    with (
+        pytest.raises(UserError, match=f"{tmp_path}/run/model: the disk is full"),
+        storage.new_folder(tmp_path / "run") as folder,
+    ):
+        storage.write_text(folder / "model", "text")

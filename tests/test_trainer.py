@@ -412,6 +412,23 @@ def test_a_moved_run_without_its_text_still_loads(tiny_run, tmp_path):
     assert checkpoint.load_run(moved).model.num_parameters > 0
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("embed_dim: 32", r"token_embedding\.weight is \d+ × 16, not \d+ × 32; put back"),
+        ("num_layers: 3", r"blocks\.2\.attention_norm\.weight is missing; put back"),
+        ("num_layers: 1", r"blocks\.1\.\S+ is too much; put back"),
+    ],
+)
+def test_weights_of_other_settings_are_one_line(tiny_run, tmp_path, setting, words):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    path = tmp_path / "run" / "config.yaml"
+    name = setting.partition(":")[0]
+    path.write_text(re.sub(rf"{name}: \d+", setting, path.read_text()))
+    with pytest.raises(UserError, match=rf"step-\d+: does not fit .*: {words}"):
+        checkpoint.load_run(tmp_path / "run")
+
+
 def test_steps_sort_as_numbers(tmp_path):
     for step in (900, 10000, 100000000):
         (tmp_path / "checkpoints" / f"step-{step:08d}").mkdir(parents=True)

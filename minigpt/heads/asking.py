@@ -66,8 +66,11 @@ def answers_of(
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The answers to (story, question) pairs of one batch, (N, L, H) each, and the losses."""
     ids = pad([story.ids for story in stories]).to(device_of(model))
-    story = torch.tensor([row for row, _ in asked], device=ids.device)
-    query = torch.tensor([question.query for _, question in asked], device=ids.device)
+    story, query = torch.tensor(
+        [[row for row, _ in asked], [question.query for _, question in asked]],
+        dtype=torch.long,
+        device=ids.device,
+    )
     gold = marked(ids.size(1), [question.gold for _, question in asked]).to(ids.device)
     others = marked(ids.size(1), [question.others for _, question in asked]).to(ids.device)
     found: list[dict[str, Tensor]] = []

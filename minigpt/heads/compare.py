@@ -14,6 +14,7 @@ from torch import Tensor
 
 from minigpt.heads.inspection import Inspection
 from minigpt.heads.judging import Judgement
+from minigpt.heads.table import number
 
 GENERIC = ("previous", "self", "first", "nearby", "duplicate", "induction", "entropy")
 
@@ -78,8 +79,27 @@ def matched(likeness: Tensor) -> list[tuple[int, int, float]]:
 
 
 def match_lines(matches: Sequence[Match], first: Inspection, second: Inspection) -> list[str]:
-    """The pairs as a table to read."""
+    """The pairs as a table to read, and what it leaves out."""
     rows = [[first.run_and_step, second.run_and_step, "alike", "the first …", "the second …"]]
-    rows += [[m.first, m.second, f"{m.likeness:.2f}", m.first_role, m.second_role] for m in matches]
+    rows += [
+        [m.first, m.second, number(m.likeness, 2), m.first_role, m.second_role] for m in matches
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*lines, *left_out(matches, first, second)]
+
+
+def left_out(matches: Sequence[Match], first: Inspection, second: Inspection) -> list[str]:
+    """Heads without a partner, and scores that only one of the runs has."""
+    lines = []
+    for look, paired in (
+        (first, {match.first for match in matches}),
+        (second, {match.second for match in matches}),
+    ):
+        names = [finding.name for finding in look.findings if finding.name not in paired]
+        if names:
+            lines.append(f"without a partner in {look.run_and_step}: {', '.join(names)}")
+    if (first.judgement is None) != (second.judgement is None):
+        what = "only one of them was asked about stories; compared is where heads look"
+        lines.append(f"note: {what}, each run on its own texts")
+    return lines

@@ -6,6 +6,8 @@ Inspection -> files
 import json
 from pathlib import Path
 
+from pydantic import BaseModel, FiniteFloat, ValidationError
+
 from minigpt import storage
 from minigpt.heads import role_files, table
 from minigpt.heads.attention_arcs import attention_arcs
@@ -27,6 +29,8 @@ def write_files(look: Inspection, folder: Path, scores: Path | None = None) -> l
     files = {scores or folder / "scores.csv": scores_csv(look)} | attention_pictures(look, folder)
     if look.judgement is not None:
         files |= judged_files(look, folder)
+    for place in {path.parent for path in files}:
+        storage.remove_leftovers(place)  # of an inspection that was killed
     for path, data in files.items():
         storage.write_bytes(path, data)
     return list(files)
@@ -86,13 +90,27 @@ def judged_pictures(look: Inspection) -> dict[str, Sheet]:
     return {name: sheet for name, sheet in found.items() if sheet is not None}
 
 
+class Slot(BaseModel):
+    """A kind of word: its loss and floor in nats, and its share of all words."""
+
+    loss: FiniteFloat
+    floor: FiniteFloat
+    share: FiniteFloat
+
+
+class Summary(BaseModel):
+    """What is read of summary.json here."""
+
+    slots: dict[str, Slot] | None = None
+
+
 def slots_of(run_dir: Path) -> dict[str, dict[str, float]]:
-    """Loss, floor and share by kind of word, as the training left them; none if it did not."""
+    """The kinds of words as the training left them; none if it did not, or if that is damaged."""
     try:
-        summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        summary = Summary.model_validate_json((run_dir / "summary.json").read_bytes())
+    except (OSError, ValidationError):
         return {}
-    return summary.get("slots") or {}
+    return summary.model_dump()["slots"] or {}
 
 
 def arc_pictures(look: Inspection) -> dict[str, Sheet]:

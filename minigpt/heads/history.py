@@ -25,6 +25,7 @@ from minigpt.heads.baselines import baselines, best_offset
 from minigpt.heads.capture import capture_attention, pad
 from minigpt.heads.evidence import SCORE, by_story, targets
 from minigpt.heads.intervals import intervals
+from minigpt.heads.records import Record, history_path, read_history
 from minigpt.heads.relations import Story, stories
 from minigpt.heads.roles import MARGIN
 from minigpt.model import GPT
@@ -37,7 +38,6 @@ GENERIC = {
     "induction": scores.induction,
     "first": scores.first_token,
 }
-Record = dict[str, Any]
 
 
 def log_spaced(last: int, number: int = NUM_STEPS) -> list[int]:
@@ -76,23 +76,6 @@ class Recorder:
         storage.write_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
 
 
-def history_path(run_dir: Path) -> Path:
-    return run_dir / "heads" / "history.jsonl"
-
-
-def read_history(path: Path) -> list[Record]:
-    """The records in order; none where there is no history. A torn line is left out."""
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
-
-
 # ------------------------------------------------------------------------------ one record
 
 
@@ -101,7 +84,7 @@ def snapshot(model: GPT, stories: Sequence[Story], step: int) -> Record:
     answers = ask(model, stories, measures=(SCORE,))
     return {
         "step": step,
-        "relations": relation_scores(answers, stories),
+        "relations": relation_scores(answers, stories) if answers.questions else {},
         "slots": slot_losses(stories, answers.losses),
         "generic": generic_scores(model, stories),
     }

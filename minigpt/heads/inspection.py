@@ -3,8 +3,8 @@
 run, text -> Inspection
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -16,14 +16,15 @@ from minigpt.heads.capture import capture_attention
 from minigpt.heads.changing import importance
 from minigpt.heads.effects import losses, mean_outputs, over_all_words, without_each
 from minigpt.heads.findings import Finding, describe, most_interesting
-from minigpt.heads.history import Record, history_path, read_history
 from minigpt.heads.judging import Judgement, judge
 from minigpt.heads.measure import Measurement, measure
+from minigpt.heads.records import Record, history_path, read_history
 from minigpt.heads.relations import Story, stories
 from minigpt.heads.role_lines import telling
 from minigpt.heads.texts import Texts, given_text, own_texts
 
 NUM_STORIES, FEW_STORIES = 512, 192  # to judge on
+NOTHING_ASKED = "the model reads too few words of a story (model.context_length) to be asked"
 FEWEST_TEXTS = 4  # half of them give the means that stand for a head
 
 
@@ -67,34 +68,40 @@ def inspect(
 
     `fast` asks fewer stories and leaves out what only illustrates.
     """
-    require_head(run, head)
+    if head is not None:
+        require_head(run, head)
     texts = own_texts(run, bar("writing texts")) if text is None else given_text(run, text)
     measurement = measure(run.model, texts.ids, progress=bar("looking at heads"))
     findings = describe(measurement)
-    judgement, more = None, {}
-    if text is None and texts.are_stories:
-        judgement = judge_on_stories(run, measurement, fast)
+    judgement = judge_on_stories(run, measurement, fast) if texts.are_stories else None
+    if texts.are_stories and judgement is None:
+        texts = replace(texts, note=NOTHING_ASKED)
+    more = {}
+    if judgement is not None:
         more = {"effect": judgement.effect.mean, "importance": judgement.importance}
-    elif text is None and len(texts.ids) >= FEWEST_TEXTS:
-        more = {"effect": effect_on(run, texts), "importance": importance(run.model, texts.ids)}
+    elif text is None and len(told := [ids for ids in texts.ids if len(ids) > 1]) >= FEWEST_TEXTS:
+        more = {"effect": effect_on(run, told), "importance": importance(run.model, told)}
     chosen = choose(findings, judgement, head)
     weights = capture_attention(run.model, texts.shown)[:, 0].cpu()
-    history = read_history(history_path(run.run_dir)) if judgement else None
+    history = read_history(history_path(run.run_dir), measurement.shape) if judgement else None
     return Inspection(
         run, texts, measurement, findings, chosen, weights, judgement, history, **more
     )
 
 
-def judge_on_stories(run: Run, measurement: Measurement, fast: bool) -> Judgement:
+def judge_on_stories(run: Run, measurement: Measurement, fast: bool) -> Judgement | None:
+    """None where the model reads too little of a story to be asked anything."""
     seed, length = run.config.seed, run.config.model.context_length
     asked = stories("val", seed, FEW_STORIES if fast else NUM_STORIES, length)
+    if not any(story.questions for story in asked):
+        return None
     progress = bar("switching heads off")
     return judge(run.model, asked, measurement, seed=seed, fast=fast, progress=progress)
 
 
-def effect_on(run: Run, texts: Texts) -> Tensor:
+def effect_on(run: Run, texts: Sequence[list[int]]) -> Tensor:
     """How much more loss a token has without each head, replaced by its mean: (L, H)."""
-    told = [Story([], ids, ["token"] * len(ids), []) for ids in texts.ids if len(ids) > 1]
+    told = [Story([], ids, ["token"] * len(ids), []) for ids in texts]
     means = mean_outputs(run.model, told[::2])
     base = losses(run.model, told[1::2])
     without = without_each(run.model, told[1::2], means.overall_of, bar("switching heads off"))
@@ -112,11 +119,15 @@ def choose(
     return next(asked, most_interesting(findings))
 
 
-def require_head(run: Run, head: tuple[int, int] | None) -> None:
-    layers, heads = run.config.model.num_layers, run.config.model.num_heads
-    if head is not None and not (head[0] < layers and head[1] < heads):
-        allowed = f"the run has L0H0 to L{layers - 1}H{heads - 1}"
-        raise UserError(f"--head: no L{head[0]}H{head[1]}; {allowed}; choose one of them", CONFIG)
+def require_head(run: Run, head: tuple[int, int], option: str = "--head") -> None:
+    """Raises UserError where the run has no such head, or none any more."""
+    (layer, place), model = head, run.config.model
+    there = model.heads_in(layer) if layer < model.num_layers else ()
+    if place not in there:
+        allowed = f"the run has L0H0 to L{model.num_layers - 1}H{model.num_heads - 1}"
+        if there and place < model.num_heads:
+            allowed = f"of layer {layer} there are {', '.join(f'L{layer}H{at}' for at in there)}"
+        raise UserError(f"{option}: no L{layer}H{place}; {allowed}; choose one of them", CONFIG)
 
 
 def bar(name: str) -> Callable[[Iterable[Any]], Iterable[Any]]:

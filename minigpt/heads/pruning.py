@@ -3,6 +3,7 @@
 run, heads -> a new run directory
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,57 +18,62 @@ from minigpt.command_line import dump_yaml
 from minigpt.config import Config
 from minigpt.errors import CONFIG, UserError
 from minigpt.heads.changing import Head
-from minigpt.heads.findings import Finding
+from minigpt.heads.marks import UNLABELLED
 from minigpt.heads.roles import Role
 from minigpt.model import GPT
-from minigpt.saved_runs import checkpoints
 from minigpt.weights import load_weights, weights_of
 
 
-def heads_named(wanted: str, findings: Sequence[Finding], roles: Sequence[Role]) -> list[Head]:
-    """The heads of `L0H1,L2H3`, or all that have a role such as `broad` or `unlabelled`.
-
-    Raises UserError where there is none.
-    """
-    names = {finding.name: (finding.layer, finding.head) for finding in findings}
-    asked = [name.strip().upper() for name in wanted.split(",")]
-    if all(name in names for name in asked):
-        return [names[name] for name in asked]
-    kinds = {role.name: {label.kind for label in role.labels} or {"unlabelled"} for role in roles}
-    found = [names[name] for name, kind in kinds.items() if wanted in kind]
+def heads_with(kind: str, roles: Sequence[Role]) -> list[Head]:
+    """All heads that have a role such as `broad` or `unlabelled`; raises UserError if none has."""
+    kinds = {
+        (role.layer, role.head): {label.kind for label in role.labels} or {UNLABELLED}
+        for role in roles
+    }
+    found = [head for head, has in kinds.items() if kind in has]
     if not found:
-        known = ", ".join(sorted(set().union(*kinds.values()))) or "none, it knows no stories"
-        message = f"--prune: {wanted!r} is neither heads such as L0H1,L2H3 nor a role of this run"
-        raise UserError(f"{message}; its roles: {known}", CONFIG)
+        known = ", ".join(sorted(set().union(*kinds.values())))
+        raise UserError(f"--prune: no head is {kind!r}; roles of this run: {known}", CONFIG)
     return found
 
 
 def pruned_run(run: Run, heads: Sequence[Head], run_dir: Path) -> Run:
-    """Writes a run without these heads; raises UserError where a layer would have none left."""
+    """Writes a run without these heads, whole or not at all; raises UserError.
+
+    That is where a layer would have none left, or where something is in the place of the new run.
+    """
     config = pruned_config(run.config, heads, run_dir)
     model = GPT(config.model, run.model.vocab_size)
     load_weights(model, sliced(run.model, config))
-    if checkpoints(run_dir):
-        raise UserError(f"{run_dir}: already holds a run; choose another --out", CONFIG)
-    storage.write_text(run_dir / "config.yaml", dump_yaml(config))
-    run.tokenizer.save(run_dir / "tokenizer.json")
     state = replace(run.state, val_loss=None, best_val_loss=None, best_step=run.state.step)
-    checkpoint.save(run_dir, state, model, [])
+    require_new(run_dir)
+    storage.remove_leftovers(run_dir.parent, run_dir.name)
+    with storage.new_folder(run_dir) as folder:
+        storage.write_text(folder / "config.yaml", dump_yaml(config))
+        run.tokenizer.save(folder / "tokenizer.json")
+        checkpoint.save(folder, state, model, [])
     return Run(run_dir, config, run.tokenizer, model, state)
 
 
+def require_new(run_dir: Path) -> None:
+    """Raises UserError where there is more than an empty folder."""
+    if os.path.lexists(run_dir) and not (run_dir.is_dir() and not any(run_dir.iterdir())):
+        raise UserError(f"{run_dir}: is there already; give --out a new name", CONFIG)
+
+
 def pruned_config(config: Config, heads: Sequence[Head], run_dir: Path) -> Config:
-    names = sorted({*config.model.pruned, *(f"L{layer}H{head}" for layer, head in heads)})
+    for layer in range(config.model.num_layers):
+        there = {(layer, head) for head in config.model.heads_in(layer)}
+        if there <= set(heads):
+            all_of_them = ", ".join(f"L{layer}H{head}" for _, head in sorted(there))
+            what = f"layer {layer} has no heads but {all_of_them}"
+            advice = "name fewer, and leave each layer at least one"
+            raise UserError(f"--prune: {what}; {advice}", CONFIG)
+    names = {*config.model.pruned, *(f"L{layer}H{head}" for layer, head in heads)}
     values = config.model_dump()
-    values["model"]["pruned"] = names
+    values["model"]["pruned"] = sorted(names)
     values["run_dir"] = str(run_dir)
-    try:
-        return Config.model_validate(values)
-    except ValueError:
-        advice = "name fewer heads, and leave each layer at least one"
-        raise UserError(
-            f"--prune: {', '.join(names)} are all heads of a layer; {advice}", CONFIG
-        ) from None
+    return Config.model_validate(values)
 
 
 def sliced(model: GPT, config: Config) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from minigpt.heads import table
-from minigpt.heads.findings import best_first
+from minigpt.heads.findings import Finding, best_first
 from minigpt.heads.inspection import Inspection
 from minigpt.heads.role_files import to_json
 from minigpt.heads.role_lines import role_lines
@@ -22,25 +22,31 @@ MOST_ROWS = 44  # of a matrix in the terminal; the picture has all
 EXCERPT = 50  # characters
 
 
-def report(inspection: Inspection, files: Sequence[Path], stream: TextIO) -> str:
-    """All there is to read, as far as `stream` can show it."""
+def report(
+    inspection: Inspection, files: Sequence[Path], stream: TextIO, name: str | None = None
+) -> str:
+    """All there is to read, as far as `stream` can show it; `name` is what the run is found by."""
     style = choose_style(stream)
     width = shutil.get_terminal_size((WIDTH, 24)).columns
     labels = [printable(label, stream) for label in inspection.labels]
     matrix = shaded_matrix(inspection.chosen_weights, labels, style, width, MOST_ROWS)
-    parts = [*opening(inspection), *matrix, *closing(inspection, files)]
+    parts = [*opening(inspection), *matrix, *closing(inspection, files, name)]
     return "\n".join(printable(line, stream) for line in parts)
 
 
 def opening(inspection: Inspection) -> list[str]:
     """What was looked at, what the heads do, and the head to show."""
     measurement, chosen = inspection.measurement, inspection.chosen
-    seen = f"{len(inspection.findings)} heads, seen on {inspection.texts.origin}"
-    lines = [f"{inspection.run_and_step}: {seen} ({measurement.num_tokens:,} tokens)"]
+    seen = f"{counted(len(inspection.findings), 'head')}, seen on {inspection.texts.origin}"
+    lines = [f"{inspection.run_and_step}: {seen} ({counted(measurement.num_tokens, 'token')})"]
     if inspection.texts.note:
         lines.append(f"note: {inspection.texts.note}")
     lines += ["", *(scores(inspection) if inspection.judgement is None else roles(inspection))]
     return [*lines, "", f"{chosen.name} {chosen.words}. Rows look at columns:", ""]
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
 
 
 def scores(inspection: Inspection) -> list[str]:
@@ -59,28 +65,33 @@ def roles(inspection: Inspection) -> list[str]:
     return [f"{half}. Shares of right looks, intervals of 95 % for all heads at once.", "", *lines]
 
 
-def closing(inspection: Inspection, files: Sequence[Path]) -> list[str]:
+def closing(inspection: Inspection, files: Sequence[Path], name: str | None) -> list[str]:
     """What was made, and what to do next."""
-    command = f"python scripts/inspect_heads.py {shlex.quote(str(inspection.run.run_dir))}"
-    return [
-        "",
-        f"made {', '.join(map(str, files))}",
-        "next: look at another head, or at a text of your own",
-        f"  {command} --head {another(inspection)}",
-        f"  {command} --text={shlex.quote(excerpt(inspection))}",
-    ]
+    name = shlex.quote(name or str(inspection.run.run_dir))
+    options = [f"--head {head.name}" for head in others(inspection)[:1]]
+    if text := excerpt(inspection):
+        options.append(f"--text={shlex.quote(text)}")
+    lines = ["", f"made {', '.join(map(str, files))}"]
+    if options:
+        lines.append("next: look at another head, or at a text of your own")
+    return lines + [f"  python scripts/inspect_heads.py {name} {option}" for option in options]
 
 
-def another(inspection: Inspection) -> str:
-    """The head to look at next: the best described one of those not shown."""
-    others = [f for f in best_first(inspection.findings) if f is not inspection.chosen]
-    return others[0].name if others else inspection.chosen.name
+def others(inspection: Inspection) -> list[Finding]:
+    """The heads not shown, the best described one first."""
+    return [f for f in best_first(inspection.findings) if f is not inspection.chosen]
 
 
 def excerpt(inspection: Inspection) -> str:
-    """The beginning of the longest line shown, all in tokens that the model knows."""
+    """The beginning of the longest line shown that can be typed, in tokens that the model knows.
+
+    It is empty where there is none, or where as an option it would mean something else.
+    """
     text = inspection.run.tokenizer.decode(inspection.texts.shown)
-    line = max((line.strip() for line in text.split("\n")), key=len)
+    lines = (line.strip() for line in text.split("\n"))
+    line = max((line for line in lines if line.isprintable()), key=len, default="")
+    if line == "-" or line.startswith("FILE:"):
+        return ""
     return line if len(line) <= EXCERPT else line[:EXCERPT].rpartition(" ")[0] or line[:EXCERPT]
 
 

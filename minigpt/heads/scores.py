@@ -1,69 +1,21 @@
 """What attention weights tell about a head, as numbers: pure functions that change nothing.
 
-Each score asks every query one question; it is the mean over the queries where the question
-arises. Called, a score gives a number per head, its `by_query` the single answers. A head that
-has nothing to look for often rests on the first token: `without_first` gives what to score
-instead to learn where it looks otherwise. Ids are `PADDING` where a text has ended.
+What all of them have in common is in `scoring`.
 
 weights (L, B, H, T, T), ids (B, T) -> (L, H)
 """
 
-import functools
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from minigpt.heads import targets
+from minigpt.heads.scoring import Score, except_first_query, share_on
 
 NUM_OFFSETS = 16  # how far back the profiles go, the query itself included
 NEAR = 3  # tokens back
 SINK = 0.3  # attention on the first token from which a query rests
-LEFTOVER = 1e-6  # a row with less beside the first token tells nothing
-
-
-class Score:
-    """A question to every query, NaN where it does not arise; see this module's docstring."""
-
-    def __init__(self, ask: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.ask = ask  # (L, B, H, T, T), (B, T) -> (…, L, B, H, T)
-        functools.update_wrapper(self, ask)
-
-    def by_query(self, weights: Tensor, ids: Tensor) -> Tensor:
-        """(L, B, H, T, T), (B, T) -> (…, L, B, H, T)."""
-        padding = ids == targets.PADDING
-        return self.ask(weights, ids).masked_fill(padding[:, None, :], math.nan)
-
-    def __call__(self, weights: Tensor, ids: Tensor) -> Tensor:
-        """(L, B, H, T, T), (B, T) -> (…, L, H); NaN for a question that never arises."""
-        return self.by_query(weights, ids).nanmean(dim=(-3, -1))
-
-
-def without_first(weights: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The same without the first token, rows summing to 1 again: T becomes T - 1.
-
-    A row that has nothing else becomes NaN and is asked nothing.
-    """
-    others = weights[..., 1:, 1:]
-    left = others.sum(-1, keepdim=True)
-    return others / left.where(left > LEFTOVER, math.nan), ids[:, 1:]
-
-
-def share_on(weights: Tensor, places: Tensor) -> Tensor:
-    """How much of each query's attention is on the marked places; NaN where none is marked.
-
-    (L, B, H, T, T), (B, T, T) -> (L, B, H, T)
-    """
-    share = torch.einsum("lbhij,bij->lbhi", weights, places.to(weights))
-    return share.masked_fill(~places.any(-1)[:, None, :], math.nan)
-
-
-def except_first_query(answers: Tensor) -> Tensor:
-    """The first query can look only at itself, so most questions don't arise there."""
-    places = torch.arange(answers.size(-1), device=answers.device)
-    return answers.masked_fill(places == 0, math.nan)
-
 
 # ------------------------------------------------------------------------------ by position
 

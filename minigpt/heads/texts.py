@@ -56,7 +56,7 @@ def given_text(run: Run, text: str) -> Texts:
     length = run.config.model.context_length
     if len(ids) <= length:
         return Texts([ids], "your text")
-    note = f"the text has {len(ids)} tokens, the model reads {length} at once: the first {length}"
+    note = f"the text has {len(ids):,} tokens, the model reads {length} at once: the first {length}"
     return Texts([ids[:length]], "the beginning of your text", f"{note} are used")
 
 
