@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from minigpt import storage
@@ -33,7 +32,7 @@ from minigpt.saved_runs import (
     verify,
 )
 from minigpt.tokenizer import Tokenizer
-from minigpt.weights import load_weights, optimizer_tensors, to_bytes, weights_of
+from minigpt.weights import load_weights, optimizer_tensors, read_tensors, to_bytes, weights_of
 
 FORMAT = 1
 
@@ -137,5 +136,5 @@ def load_run(
     config = load_config(run_dir / "config.yaml", [])
     tokenizer = Tokenizer.load(run_dir / "tokenizer.json")
     model = GPT(config.model, tokenizer.vocab_size)
-    load_weights(model, load_file(folder / "model.safetensors"), str(folder))
+    load_weights(model, read_tensors(folder / "model.safetensors"), str(folder))
     return Run(run_dir, config, tokenizer, model.to(device).eval(), read_state(folder))

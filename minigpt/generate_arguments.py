@@ -87,7 +87,7 @@ def read_prompt(option: str) -> str:
         data = standard_input() if option == "-" else Path(os.path.expanduser(name)).read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
     except OSError as error:
-        reason = f"{name}: {error.strerror}; give a text file, or the text itself"
+        reason = f"{name or option}: {error.strerror}; give a text file, or the text itself"
         raise UserError(f"--prompt: {reason}", DATA) from None
     except UnicodeDecodeError as error:
         reason = f"{name}: byte {error.start} is not UTF-8; save the text as UTF-8"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from minigpt import storage
 from minigpt.errors import DATA, UserError
 
@@ -67,7 +69,12 @@ def damaged(path: Path) -> UserError:
 
 
 def read_state(folder: Path) -> TrainingState:
-    return TrainingState(**json.loads((folder / "state.json").read_text(encoding="utf-8")))
+    """Where a checkpoint stands; raises UserError where its file is missing or says nothing."""
+    path = folder / "state.json"
+    try:
+        return TypeAdapter(TrainingState).validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise damaged(path) from None
 
 
 def last_good(run_dir: Path) -> tuple[Path | None, list[Path]]:
@@ -88,7 +95,7 @@ def best_checkpoint(run_dir: Path) -> Path | None:
     for folder in checkpoints(run_dir):
         try:
             loss = read_state(folder).val_loss
-        except (OSError, ValueError, TypeError):
+        except UserError:
             continue  # damaged: `verify` tells of it when somebody asks for it
         if loss is not None:
             losses[folder] = loss

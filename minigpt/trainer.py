@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from minigpt import checkpoint, run_directory, storage
@@ -31,7 +30,7 @@ from minigpt.loss_plot import draw_loss
 from minigpt.model import GPT
 from minigpt.optim import build_optimizers, learning_rate
 from minigpt.training_log import TrainingLog
-from minigpt.weights import load_optimizers, load_weights
+from minigpt.weights import load_optimizers, load_weights, read_tensors
 
 Observer = Callable[[int, GPT], None]
 
@@ -207,8 +206,8 @@ class Trainer:
 
     def restore(self, folder: Path) -> None:
         """Takes weights, optimisers and counters from a checkpoint."""
-        weights = load_file(folder / "model.safetensors")
-        memory = load_file(folder / "optimizer.safetensors")
+        weights = read_tensors(folder / "model.safetensors")
+        memory = read_tensors(folder / "optimizer.safetensors")
         if self.average is not None:
             self.average.tensors = weights
             weights = {

@@ -3,18 +3,31 @@
 model, optimisers <-> {name: tensor}
 """
 
+from pathlib import Path
+
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor, nn
 
 from minigpt.errors import DATA, UserError
 from minigpt.model import GPT
+from minigpt.saved_runs import damaged
 
 TIED = "head.weight"  # the same tensor as the token embedding, stored once
 
 
 def to_bytes(tensors: dict[str, Tensor]) -> bytes:
     return tensors_to_bytes({name: tensors[name].contiguous() for name in sorted(tensors)})
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The reverse of `to_bytes`; raises UserError where the file is missing or holds no tensors."""
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError):
+        raise damaged(path) from None
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

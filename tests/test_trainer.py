@@ -412,6 +412,19 @@ def test_a_moved_run_without_its_text_still_loads(tiny_run, tmp_path):
     assert checkpoint.load_run(moved).model.num_parameters > 0
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "state.json"])
+def test_nonsense_with_a_right_digest_is_one_line(tiny_run, tmp_path, name):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    (folder, *_) = saved_runs.checkpoints(tmp_path / "run")
+    for content in (b"", b"[]", b"\xff" * 8 + b"{}"):
+        (folder / "manifest.json").unlink()
+        (folder / name).write_bytes(content)
+        storage.write_json(folder / "manifest.json", checkpoint.manifest(folder))
+        with pytest.raises(UserError, match=f"{name}: damaged or incomplete") as caught:
+            checkpoint.load_run(tmp_path / "run", saved_runs.step_of(folder))
+        assert caught.value.exit_code == DATA
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
