@@ -178,7 +178,7 @@ class SampleConfig(Settings):
     temperature: float = setting(1.0, "0: always the likeliest; above 1: wilder", ge=0)
     top_k: int | None = setting(None, "draw among this many likeliest; 0 or None: all", ge=0)
     top_p: Share | None = setting(None, "draw among the likeliest that make this share")
-    min_p: Share | None = setting(0.1, "drop tokens below this share of the likeliest")
+    min_p: Share | None = setting(0.15, "drop tokens below this share of the likeliest")
     repetition_penalty: float = setting(1.0, "above 1: fewer repetitions", gt=0)
     stop: list[str] | None = setting(None, "strings that end the text")
 

@@ -1,13 +1,15 @@
-"""Measures minigpt against itself and others: python scripts/benchmark.py attention [--quick]
+"""Measures minigpt against itself and others: python scripts/benchmark.py QUESTION [--quick]
 
 One subcommand for each question. Everything that is compared runs in the same process, in turns,
 so that a busy machine slows all of it alike; read the ratios before the milliseconds.
 """
 
 import argparse
+import contextlib
 import itertools
 import os
 import platform
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from minigpt.errors import run_command
+from minigpt.errors import CONFIG, DATA, UserError, run_command
 from minigpt.options import Parser
+from minigpt.saved_runs import newest_run
 from minigpt.storage import write_json
 
 Call = Callable[[], object]
@@ -197,9 +200,92 @@ def verdict(cases: list[Case]) -> Iterator[str]:
     )
 
 
+# ------------------------------------------------------------------------------ explorer
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+STORY = 'One day Lily Reed met Tom Fox. Little Lily has a red ball. She says, "I am Lily'
+TYPED = """async (letters) => {
+  const area = document.getElementById("own");
+  const times = [];
+  for (const letter of letters) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const started = performance.now();
+    area.value += letter;
+    area.dispatchEvent(new Event("input"));
+    document.body.offsetHeight; // the page is laid out anew
+    times.push(performance.now() - started);
+  }
+  return times;
+}"""
+
+
+def explorer(options: argparse.Namespace) -> dict[str, Any]:
+    """the explorer's page in Chromium: size, opening, a typed letter, words written a second"""
+    path = options.page or newest_run() / "explorer.html"
+    if not path.is_file():
+        advice = "make it with python scripts/explore.py, or name another with --page"
+        raise UserError(f"{path}: there is no such page; {advice}", DATA)
+    print(describe(machine()) + "\n")
+    with chromium() as browser:
+        seconds = [opening(browser, path) for _ in range(3 if options.quick else 7)]
+        page = opened(browser, path)
+        page.fill("#own", STORY)
+        typed = page.evaluate(TYPED, 5 * " and x.")
+        rates = [words_a_second(page) for _ in range(1 if options.quick else 3)]
+    found = {
+        "megabytes": path.stat().st_size / 1e6,
+        "seconds to open": statistics.median(seconds),
+        "milliseconds a typed letter": statistics.median(typed),
+        "tokens a second": statistics.median(rates),
+    }
+    print("\n".join(f"{name:28} {value:8.2f}" for name, value in found.items()))
+    return {"machine": machine(), "page": str(path), **found}
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        advice = "pip install -c constraints.txt -e '.[dev]'"
+        raise UserError(f"explorer: needs Playwright; {advice}", CONFIG) from None
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        raise UserError(f"explorer: needs one of {', '.join(BROWSERS)}; install it", CONFIG)
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+
+
+def opened(browser: Any, path: Path) -> Any:
+    """A page that is ready to be used, without a network."""
+    page = browser.new_context(offline=True).new_page()
+    page.goto(f"{path.resolve().as_uri()}#read?text=own")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    return page
+
+
+def opening(browser: Any, path: Path) -> float:
+    """Seconds from nothing to a page that answers."""
+    started = time.perf_counter()
+    opened(browser, path).context.close()
+    return time.perf_counter() - started
+
+
+def words_a_second(page: Any) -> float:
+    """As the page itself tells, of 200 tokens."""
+    page.evaluate("location.hash = '#write'")
+    page.fill("#write-length", "200")
+    page.click("#write")
+    said = page.wait_for_function(
+        "() => document.querySelector('#main [role=status]')?.textContent.match(/, (\\d+) a sec/)"
+    )
+    return float(said.json_value()[1])
+
+
 # ------------------------------------------------------------------------------ command line
 
-QUESTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"attention": attention}
+Question = Callable[[argparse.Namespace], dict[str, Any]]
+QUESTIONS: dict[str, Question] = {"attention": attention, "explorer": explorer}
 
 
 def main(arguments: list[str]) -> None:
@@ -218,6 +304,8 @@ def command_line() -> argparse.ArgumentParser:
         add = question.add_argument
         add("--quick", action="store_true", help="a few sizes, in a few seconds")
         add("--threads", type=positive, default=1, metavar="N", help="default: 1, the steadiest")
+        if name == "explorer":
+            add("--page", type=Path, metavar="FILE", help="default: that of the newest run")
         add("--json", type=Path, metavar="FILE", help="write all numbers here")
     return parser
 

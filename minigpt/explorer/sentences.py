@@ -86,7 +86,7 @@ def relations(cards: Sequence[Card]) -> list[dict[str, Any]]:
 
 
 def resolving(card: Card, mine: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    first = max(mine, key=lambda one: one["there"])
+    first = mine[0]  # relations come in the order of how much they ask
     score, questions, simple = first["score"], first["questions"], first["baseline"]
     what = listed([one["words"] for one in mine])
     text = f"{card['name']} resolves {what}: it looks at the right word, and is needed for it."

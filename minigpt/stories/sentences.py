@@ -52,7 +52,7 @@ def sentence(t: Teller, world: World, ending: float) -> bool:
 
 def starts(world: World, ending: float) -> Weights:
     """How a sentence may begin; the story ends with a chance of `ending`."""
-    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 2.0, "Everyone": 0.8}
+    weights = {"The": 5.0, "Then": 1.0, "When": 0.6, "Near": 3.5, "Everyone": 0.8}
     weights |= {"Look": 0.6, "What": 0.3, "Soon": 0.3}
     weights["Is"] = sum(noun_weights(world, world.things).values())
     weights["Little"] = 0.8 * len(world.people)

@@ -20,7 +20,7 @@ def the(t: Teller, world: World) -> None:
     """The red ball …, The ball …, The dogs near the cat …, The sky …"""
     colours = [thing.colour for thing in world.things]
     nouns = [thing.noun for thing in world.things]
-    weights = ways_to_name(world, 2.0) | animals(3.5) | {"sky": 0.3}
+    weights = ways_to_name(world, 2.0) | animals(2.5) | {"sky": 0.3}
     word = t.choose("subject", weights)
     if word in colours:
         condition(t, world, choose_noun(t, world, word))
