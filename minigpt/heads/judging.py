@@ -3,8 +3,9 @@
 model, stories -> Judgement
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -103,7 +104,8 @@ def judge(
     scores = measurement.scores | in_stories(answers)
     effect = over_all_words(base, without)
     looked_for = [one for one in found if looking(model, one)]
-    teams = {one.relation: together(model, told, one, means.of, base) for one in looked_for}
+    lost = cache(partial(more_loss, model, told, means.of, base))
+    teams = {one.relation: together(model, told, one, lost) for one in looked_for}
     nobody = Effects(*(torch.full_like(effect.mean, torch.nan) for _ in range(2)))
     return Judgement(
         list(stories),
@@ -162,15 +164,21 @@ def looking(model: GPT, one: Evidence) -> tuple[Head, ...]:
     return tuple(head for head in heads_of(model) if looks(one, head))
 
 
+def more_loss(
+    model: GPT, stories: Sequence[Story], stand: Stand, base: Tensor, heads: tuple[Head, ...]
+) -> Tensor:
+    """How much more each word costs without these heads: (S, T)."""
+    return losses(model, stories, heads, stand) - base
+
+
 def together(
-    model: GPT, stories: Sequence[Story], one: Evidence, stand: Stand, base: Tensor
+    model: GPT, stories: Sequence[Story], one: Evidence, lost: Callable[[tuple[Head, ...]], Tensor]
 ) -> Together:
     """Without all heads that look for the same, and with only the best head of its layer."""
     heads, (layer, best) = looking(model, one), one.best
-    others = [(layer, head) for head in range(model.config.num_heads) if head != best]
-    marks = targets(stories, one.relation, base)
-    more = losses(model, stories, heads, stand) - base
-    without_others = losses(model, stories, others, stand) - base
+    others = tuple((layer, head) for head in range(model.config.num_heads) if head != best)
+    more, without_others = lost(heads), lost(others)
+    marks = targets(stories, one.relation, more)
     there = intervals((more * marks).nan_to_num(0).sum(-1), marks.sum(-1))
     elsewhere = more[~marks].nanmean()
     return Together(heads, there, float(elsewhere), float(without_others[marks].mean()))
