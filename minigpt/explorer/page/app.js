@@ -9,6 +9,7 @@ import { Tokenizer } from "./tokenizer.js";
 
 export const VIEWS = ["findings", "read", "heads", "write", "off", "inside", "training", "method"];
 const OWN = "own";
+const ANSWERS = ["resolves", "together"]; // labels of a head that answers questions
 const DEFAULTS = {
   view: "findings",
   text: "0",
@@ -93,8 +94,9 @@ export class App {
     const word = this.place.word === "" ? NaN : Math.trunc(Number(this.place.word));
     if (word >= 0 && word < length) return word;
     const { questions } = this.text();
-    const labelled = this.card.relations.filter((one) => one.label).map((one) => one.relation);
-    const asked = questions.find(({ relation }) => labelled.includes(relation)) ?? questions[0];
+    const found = this.card.relations.filter(({ label }) => ANSWERS.includes(label));
+    const resolved = found.map(({ relation }) => relation);
+    const asked = questions.find(({ relation }) => resolved.includes(relation)) ?? questions[0];
     return Math.min(asked?.query ?? length - 1, length - 1);
   }
 
