@@ -174,9 +174,11 @@ export function legendOf(app) {
 
 // ------------------------------------------------------------------------------ numbers as colours
 
-// Numbers as a row of coloured cells: blue below zero, orange above, pale near it.
-export function strip(values, name, { largest = null, groups = null, chosen = -1 } = {}) {
-  const most = largest ?? Math.max(...Array.from(values, Math.abs), 1e-9);
+// Numbers as a row of coloured cells: blue below zero, orange above, pale near it. Where they
+// belong to heads, `groups` numbers to each, a line under them has the head's colour and the cells
+// of the `chosen` one are taller.
+export function strip(values, name, { groups = null, chosen = -1 } = {}) {
+  const most = Math.max(...Array.from(values, Math.abs), 1e-9);
   const cell = values.length > 160 ? 2 : values.length > 64 ? 4 : 6;
   const canvas = h("canvas", {
     width: String(values.length * cell),
@@ -188,9 +190,33 @@ export function strip(values, name, { largest = null, groups = null, chosen = -1
   const draw = canvas.getContext("2d");
   values.forEach((value, at) => {
     draw.fillStyle = shade(value / most);
-    draw.fillRect(at * cell, 0, cell, groups && Math.floor(at / groups) !== chosen ? 12 : 18);
+    draw.fillRect(at * cell, 0, cell, groups ? cellHeight(at, groups, chosen) : 18);
   });
+  for (let head = 0; groups && head * groups < values.length; head++) {
+    draw.fillStyle = headColour(head);
+    draw.fillRect(head * groups * cell, 15, groups * cell - 1, 3);
+  }
   return canvas;
+}
+
+function cellHeight(at, groups, chosen) {
+  return Math.floor(at / groups) === chosen ? 15 : 10;
+}
+
+// Okabe & Ito 2008, for as many heads as there are colours; then from the start.
+const HEADS = [
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#e69f00",
+  "#56b4e9",
+  "#999999",
+  "#b59f00",
+];
+
+export function headColour(head) {
+  return HEADS[head % HEADS.length];
 }
 
 export function shade(share) {

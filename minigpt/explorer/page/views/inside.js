@@ -2,7 +2,7 @@
 
 import { bar, fixed, h, percent, replace, table } from "../dom.js";
 import { attentionWeights, dot } from "../model.js";
-import { headChooser, strip, textChooser, wordStrip } from "../parts.js";
+import { headChooser, headColour, strip, textChooser, wordStrip } from "../parts.js";
 
 const LATER = 3; // masked words to show
 const FEW = 12; // rows of a table before the rest is folded away
@@ -121,7 +121,7 @@ function project(look) {
     : "";
   return section(
     "1. Project and split",
-    `Layer ${card.layer} reads ${look.word} as ${look.size} and makes three vectors of it for each head: what it looks for (query), what it offers (key), what it tells (value). The tall part is ${card.name}'s: ${config.head_dim} numbers.${norm}${angle}`,
+    `Layer ${card.layer} reads ${look.word} as ${look.size} and makes three vectors of it for each head: what it looks for (query), what it offers (key), what it tells (value). Each head has its colour; the tall part is ${card.name}'s: ${config.head_dim} numbers.${norm}${angle}`,
     table(
       "Vectors of the chosen word",
       ["vector", "all heads", `${card.name} begins`],
@@ -225,7 +225,7 @@ function recombine(look) {
   const length = (vector) => Math.sqrt(dot(vector, vector));
   const longest = Math.max(...parts.map(length), 1e-9);
   const rows = heads.map((head, at) => [
-    at === slot ? `L${card.layer}H${head} (this one)` : `L${card.layer}H${head}`,
+    [swatch(at), `L${card.layer}H${head}${at === slot ? " (this one)" : ""}`],
     bar(length(parts[at]) / longest),
     fixed(length(parts[at])),
     promoted(look, parts[at]).join(", "),
@@ -243,6 +243,11 @@ function recombine(look) {
     h("p", {}, "after out_proj: ", strip(total, "what the layer's attention adds")),
     table("What each head adds", ["head", "", "length", "pushes towards"], rows),
   );
+}
+
+function swatch(head) {
+  const style = { background: headColour(head) };
+  return h("span", { class: "swatch", style, "aria-hidden": "true" });
 }
 
 // What one head's output becomes in the stream: (E,).
