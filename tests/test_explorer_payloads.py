@@ -13,6 +13,7 @@ from browser import Watched, opened_browser
 from minigpt.checkpoint import Run, TrainingState
 from minigpt.config import Config, DataConfig, ModelConfig
 from minigpt.explorer import bundle, contents
+from minigpt.heads.capture import capture_attention
 from minigpt.heads.inspection import inspect
 from minigpt.model import GPT
 from minigpt.tokenizer import Tokenizer
@@ -112,12 +113,15 @@ def plain_elements(told):
     return Elements(bundle.page(*told))
 
 
-def told_of(tokenizer, shape, folder, text="A text to look at, twice: a text to look at."):
+def run_of(tokenizer, shape, folder):
     model = GPT(shape, tokenizer.vocab_size).eval()
     config = Config(data=DataConfig(source="text", path=str(folder / "gone")), model=shape)
-    run = Run(folder / "run", config, tokenizer, model, TrainingState(step=3))
-    look = inspect(run, text)
-    return contents.contents(look), contents.weights(run, False)
+    return Run(folder / "run", config, tokenizer, model, TrainingState(step=3))
+
+
+def told_of(tokenizer, shape, folder, text="A text to look at, twice: a text to look at."):
+    run = run_of(tokenizer, shape, folder)
+    return contents.contents(inspect(run, text)), contents.weights(run, False)
 
 
 def put(told, sink, payload):
@@ -294,3 +298,18 @@ def test_the_smallest_models_have_a_page_too(watched, tmp_path, shape):
     for view in VIEWS:
         watched.go(view)
         assert page.inner_text(".lead")
+
+
+def test_of_a_pruned_model_each_head_shows_its_own_looks(watched, tmp_path):
+    shape = ModelConfig(num_layers=1, num_heads=3, embed_dim=12, context_length=16, pruned=["L0H0"])
+    run = run_of(Tokenizer.byte(), shape, tmp_path)
+    with torch.no_grad():
+        for weight in run.model.parameters():
+            weight.normal_()
+    told = contents.contents(inspect(run, "some text")), contents.weights(run, True)
+    page = opened(watched, told, tmp_path)
+    looks = capture_attention(run.model, told[0]["texts"][0]["ids"])[0, 0, :, -1]
+    for head in (1, 2):
+        watched.go(f"read?head=L0H{head}&look=raw&word=8")
+        row = page.eval_on_selector(".columns table", "(table) => table.rows[1].innerText")
+        assert row.split("\t")[1].strip() == str(int(looks[head].argmax()) + 1)
