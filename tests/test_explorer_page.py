@@ -439,13 +439,14 @@ def test_the_command_makes_a_page_and_says_what_is_next(tiny_run, tmp_path):
     [
         (["nowhere"], 3, "holds no checkpoint"),
         (["RUN", "--checkpoint=999"], 3, "no checkpoint '999'"),
+        (["RUN@999"], 3, "no checkpoint '999'"),
         (["RUN", "--out=."], 3, "."),
         (["RUN", "--out=a file/page.html"], 3, "a file"),
     ],
 )
 def test_mistakes_are_one_line(tiny_run, tmp_path, arguments, code, words):
     (tmp_path / "a file").touch()
-    arguments = [str(tiny_run) if one == "RUN" else one for one in arguments]
+    arguments = [one.replace("RUN", str(tiny_run)) for one in arguments]
     done = run_script("explore.py", *arguments, cwd=tmp_path)
     assert done.returncode == code
     assert len(done.stderr.splitlines()) == 1 and words in done.stderr

@@ -6,8 +6,8 @@ arguments -> options
 import argparse
 from pathlib import Path
 
+from minigpt.heads.arguments import find_run
 from minigpt.options import Parser
-from minigpt.saved_runs import find_checkpoint, newest_run
 
 USAGE = "python scripts/explore.py [RUN] [options]"
 EXAMPLES = """\
@@ -29,13 +29,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         ),
     )
     add = parser.add_argument
-    add("run", nargs="?", metavar="RUN", help="run directory; without it the newest in runs/")
-    add("--checkpoint", default="best", metavar="best|last|STEP", help="default: best")
+    add("run", nargs="?", metavar="RUN", help="run directory, or RUN@STEP; default: the newest")
+    add("--checkpoint", metavar="best|last|STEP", help="default: best")
     add("--out", metavar="FILE", help="where the page goes; default: RUN/explorer.html")
     add("--fast", action="store_true", help="judge the heads on fewer stories")
     add("--full", action="store_true", help="weights in float32, not 16 bits each: twice the size")
     options = parser.parse_args(arguments)
-    options.run = Path(options.run) if options.run is not None else newest_run()
-    find_checkpoint(options.run, options.checkpoint)
+    options.run, options.checkpoint = find_run(options.run, options.checkpoint)
     options.out = Path(options.out) if options.out else options.run / "explorer.html"
     return options
