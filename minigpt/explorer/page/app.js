@@ -9,6 +9,7 @@ import { Tokenizer } from "./tokenizer.js";
 
 export const VIEWS = ["findings", "read", "heads", "write", "off", "inside", "training", "method"];
 const OWN = "own";
+const PAUSE = 800; // milliseconds
 const ANSWERS = ["resolves", "together"]; // labels of a head that answers questions
 const DEFAULTS = {
   view: "findings",
@@ -135,9 +136,15 @@ export class App {
     return this.place.off.split(",").filter((name) => known.has(name));
   }
 
-  // Tells a screen reader.
+  // Tells a screen reader, once; while someone types, only after a pause.
   say(words) {
-    document.getElementById("said").textContent = words;
+    this.toSay = words;
+    const said = document.getElementById("said");
+    const tell = () => {
+      if (this.toSay === words && said.textContent !== words) said.textContent = words;
+    };
+    if (document.activeElement?.matches("textarea")) setTimeout(tell, PAUSE);
+    else tell();
   }
 }
 

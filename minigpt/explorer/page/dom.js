@@ -26,9 +26,19 @@ function filled(element, attributes, children) {
   return element;
 }
 
+// What had the focus has it still: who works by keyboard stays at the same place of the element.
 export function replace(element, ...children) {
+  const at = reachable(element).indexOf(document.activeElement);
   element.replaceChildren(
     ...children.flat(3).filter((child) => child !== null && child !== undefined),
+  );
+  const places = reachable(element).slice(0, at + 1);
+  places.findLast((one) => !one.disabled)?.focus({ preventScroll: true });
+}
+
+function reachable(element) {
+  return Array.from(
+    element.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]"),
   );
 }
 

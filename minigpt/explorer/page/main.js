@@ -89,7 +89,7 @@ function showing(app) {
       built[view] ??= ALL[view].build(app);
       const { title, lead } = ALL[view];
       const heading = h("h2", { tabindex: "-1" }, title);
-      replace(main, heading, h("p", { class: "lead" }, lead), built[view].element);
+      main.replaceChildren(heading, h("p", { class: "lead" }, lead), built[view].element);
       if (!first) {
         scrollTo(0, 0);
         heading.focus({ preventScroll: true });

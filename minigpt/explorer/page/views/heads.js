@@ -7,16 +7,12 @@ export const heads = {
   title: "Heads",
   lead: "Every head of the model, lowest layer first. Colour and letter say what it does, size how much the loss depends on it. Choose one for its evidence.",
   build(app) {
-    const [grid, card] = [
-      h("div", { class: "map" }),
-      h("section", { class: "card", "aria-live": "polite" }),
-    ];
+    const [grid, card] = [h("div", { class: "map" }), h("section", { class: "card" })];
     const element = h("div", { class: "split" }, h("div", {}, grid, legendOf(app)), card);
     const update = () => {
-      const focused = document.activeElement?.dataset?.head;
       replace(grid, mapOf(app));
       replace(card, cardOf(app, app.card));
-      if (focused) grid.querySelector(`[data-head="${app.card.name}"]`)?.focus();
+      app.say(`${app.card.name}: ${app.card.words}`);
     };
     return { element, update };
   },

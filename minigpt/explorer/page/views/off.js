@@ -38,7 +38,6 @@ export const off = {
       after,
     );
     const update = () => {
-      const focused = document.activeElement?.dataset?.head;
       replace(
         by,
         radios("A head that is off puts out", "by", BY, app.place.by, (value) =>
@@ -52,7 +51,6 @@ export const off = {
       replace(total, words);
       app.say(words);
       replace(after, beforeAndAfter(app));
-      if (focused) toggles.querySelector(`[data-head="${focused}"]`)?.focus();
     };
     return { element, update };
   },

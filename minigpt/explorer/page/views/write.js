@@ -24,10 +24,7 @@ class Desk {
     this.running = false;
     this.chosen = null; // a step
     this.fields = fieldsOf(app);
-    this.go = button("Write", () => (this.running ? this.stop() : this.begin()), {
-      class: "main",
-      id: "write",
-    });
+    this.go = h("button", { type: "submit", class: "main", id: "write" }, "Write");
     this.one = button("One more word", () => this.oneMore());
     this.text = h("div", {
       class: "written",
@@ -43,7 +40,8 @@ class Desk {
     this.candidates = h("div");
     const form = h("form", {
       class: "controls",
-      on: { submit: (event) => event.preventDefault() },
+      novalidate: true,
+      on: { submit: (event) => this.submit(event) },
     });
     form.append(
       ...Object.values(this.fields).map(({ label }) => label),
@@ -84,6 +82,13 @@ class Desk {
       ? `Left out, not in the model's vocabulary: ${unknown.join(" ")}`
       : "";
     return ids.length ? ids : [tokenizer.start];
+  }
+
+  // By the button, or by Enter in a field.
+  submit(event) {
+    event.preventDefault();
+    if (this.running) this.stop();
+    else this.begin();
   }
 
   begin() {
