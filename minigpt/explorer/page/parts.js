@@ -87,8 +87,7 @@ export function shortened(words, length) {
 // function that dresses a word, given its button and its place.
 export function wordStrip(app, { label, dresser = () => () => {}, keys = {} }) {
   const words = h("div", { class: "words", role: "group", "aria-label": label });
-  const tiles = ["char", "byte"].includes(app.contents.tokenizer.kind);
-  if (tiles) words.classList.add("tiles");
+  words.classList.toggle("tiles", inTiles(app));
   let shown = [];
   words.addEventListener("keydown", (event) => {
     const length = shown.length;
@@ -119,15 +118,22 @@ export function wordStrip(app, { label, dresser = () => () => {}, keys = {} }) {
   return { element: words, update };
 }
 
+// Tokens of one letter stand in squares of one size.
+export function inTiles(app) {
+  return ["char", "byte"].includes(app.contents.tokenizer.kind);
+}
+
 function wordButton(app, id, at) {
   return button(app.tokenizer.label(id), () => app.go({ word: String(at) }), { class: "word" });
 }
 
-// Whether a token begins with a blank, goes on without one, or breaks the line.
+// Whether a token begins with a blank, goes on without one, or breaks the line; and whether it is
+// narrower than its button, so that the next word needs no blank.
 export function spacing(app, id) {
   const token = app.tokenizer.tokens[id];
-  if (token === "\n") return ["break"];
-  return /^\s/.test(token) ? ["spaced"] : [];
+  if (/^\n+$/.test(token)) return ["break"];
+  const length = app.tokenizer.label(id).length === 1 ? ["short"] : [];
+  return /^\s/.test(token) ? ["spaced", ...length] : length;
 }
 
 // ------------------------------------------------------------------------------ roles

@@ -16,7 +16,7 @@ const MOST_CHIPS = 2; // of each relation
 
 export const read = {
   title: "Read",
-  lead: "Pick a word (click, or ← and →); ↑ and ↓ change the head. The darker a word, the more the head looks at it from there.",
+  lead: "Pick a word (click, or ← and →); ↑ and ↓ change the head. The stronger a word's colour, the more the head looks at it from there.",
   build(app) {
     const chooser = textChooser(app, ["The dog fetched the ball"]);
     const head = headChooser(app);

@@ -1,7 +1,7 @@
 // The model writes; every word shows what else it might have been.
 
 import { bar, button, h, percent, replace, table } from "../dom.js";
-import { spacing } from "../parts.js";
+import { inTiles, spacing } from "../parts.js";
 import { Writing } from "../writing.js";
 
 const MOST_CANDIDATES = 8;
@@ -31,6 +31,7 @@ class Desk {
       role: "group",
       "aria-label": "What the model wrote; arrow keys choose a word",
     });
+    this.text.classList.toggle("tiles", inTiles(app));
     this.text.addEventListener("keydown", (event) => this.key(event));
     this.rate = h(
       "p",
