@@ -2,12 +2,14 @@
 
 `Window` is what the model sees of a text, `Writer` makes text of tokens, `generate` and `stream`
 use both. Each sample has random numbers of its own, so that it is the same text alone or beside
-others.
+others. Scores are computed in float32; where a draw hangs on how they were rounded, they are
+computed again in float64. So a text is the same with and without a cache, on every device.
 
 prompt -> ids -> logits -> ids -> text
 """
 
 import contextlib
+import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,12 +18,14 @@ from torch import Tensor
 
 from minigpt.cache import KVCache
 from minigpt.config import SampleConfig
+from minigpt.decoding import Decoder
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.model import GPT
-from minigpt.sampling import choose
+from minigpt.sampling import choose, unsure
 from minigpt.tokenizer import StreamDecoder, Tokenizer
 
 SAMPLES_AT_ONCE = 64
+ROUNDING = 5e-5  # of the largest score: ten times what float32 is off, as measured
 
 # ------------------------------------------------------------------------------ what the model sees
 
@@ -40,8 +44,9 @@ def window_start(length: int, context_length: int) -> int:
 class Window:
     """The tokens (B, T) that the model sees of B equally long texts."""
 
-    def __init__(self, model: GPT, ids: Tensor, max_new_tokens: int, cached: bool = True) -> None:
-        self.model, self.cached = model, cached
+    def __init__(self, model: GPT, ids: Tensor, max_new_tokens: int) -> None:
+        self.model = model
+        self.decoder = Decoder(model) if decodes(model) else None
         self.capacity = min(ids.size(1) + max_new_tokens, model.config.context_length)
         self.ids, self.start, self.length = ids[:, :0], 0, 0
         self.forget()
@@ -66,11 +71,31 @@ class Window:
 
     def logits(self) -> Tensor:
         """The scores (B, V) of the next token, as float64 on the CPU, where it is drawn."""
-        if self.cached:
-            logits = self.model(self.ids[:, self.cache.length :], self.cache)
-        else:
-            logits = self.model(self.ids)
-        return logits[:, -1].cpu().double()
+        new = self.ids[:, self.cache.length :]
+        if self.decoder is not None and self.cache.length and new.size(1) == 1:
+            return self.decoder(new, self.cache).double()
+        return self.model(new, self.cache)[:, -1].cpu().double()
+
+
+def decodes(model: GPT) -> bool:
+    """Whether the decoder may stand for the model: on a CPU, where nobody looks in by hooks."""
+    modules = list(model.modules())
+    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in modules)
+    return device_of(model).type == "cpu" and not hooked
+
+
+class Exact:
+    """The model in float64 on the CPU, copied when it is first asked."""
+
+    def __init__(self, model: GPT) -> None:
+        self.model = model
+        self.copy: GPT | None = None
+
+    def logits(self, ids: Tensor) -> Tensor:
+        """The scores of the next token: (B, T) -> (B, V)."""
+        if self.copy is None:
+            self.copy = copy.deepcopy(self.model).to("cpu", torch.float64)
+        return self.copy(ids.cpu())[:, -1]
 
 
 # ------------------------------------------------------------------------------ from tokens to text
@@ -193,13 +218,19 @@ def next_ids(
     streams = [random.Random(f"{seed}/{sample}") for sample in samples]
     seen = torch.zeros(1, model.vocab_size, dtype=torch.bool).scatter(1, ids, True)
     seen = seen.repeat(len(samples), 1)
-    window = Window(model, ids.to(device_of(model)), sampling.max_new_tokens, cached)
+    window, exact = Window(model, ids.to(device_of(model)), sampling.max_new_tokens), Exact(model)
     for count in range(sampling.max_new_tokens):
         logits = window.logits().expand(len(samples), -1)
         if count == 0:
             require_numbers(logits)
             window.expand(len(samples))
         uniforms = torch.tensor([stream.random() for stream in streams], dtype=torch.float64)
+        again = unsure(logits, seen, sampling, uniforms, ROUNDING * logits.abs().amax(-1, True))
+        if not cached:
+            again = torch.ones_like(again)
+        if again.any():
+            logits = logits.clone()
+            logits[again] = exact.logits(window.ids[again.to(window.ids.device)])
         chosen = choose(logits, seen, sampling, uniforms)
         yield chosen.tolist()
         seen.scatter_(1, chosen[:, None], True)
@@ -210,15 +241,6 @@ def require_numbers(logits: Tensor) -> None:
     if not logits.isfinite().all():
         advice = "its weights are damaged; use another checkpoint"
         raise UserError(f"model: the scores of the next token are not finite; {advice}", NON_FINITE)
-
-
-def exact(model: GPT) -> GPT:
-    """The model in float64, in place, unless its device has none.
-
-    There no draw hangs on the order of a sum: a text is the same with and without cache, alone and
-    among others, on every device. In float32 about one draw in 100,000 does hang on it.
-    """
-    return model if device_of(model).type == "mps" else model.double()
 
 
 def device_of(model: GPT) -> torch.device:

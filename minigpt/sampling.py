@@ -86,3 +86,61 @@ def choose(logits: Tensor, seen: Tensor, sampling: SampleConfig, uniforms: Tenso
     if sampling.temperature == 0:
         return logits.argmax(-1)
     return draw(adjust(logits, sampling).softmax(-1), uniforms)
+
+
+# ------------------------------------------------------------------------------ how sure that is
+
+
+def unsure(
+    logits: Tensor, seen: Tensor, sampling: SampleConfig, uniforms: Tensor, error: Tensor
+) -> Tensor:
+    """Where `choose` might choose otherwise if every score were off by up to `error` (B, 1).
+
+    (B, V), (B, V), (B,), (B, 1) -> booleans (B,). Errs on the side of doubt.
+    """
+    penalty, temperature = sampling.repetition_penalty, sampling.temperature
+    between_two = 2 * error * max(penalty, 1 / penalty)  # by how much two scores' distance is off
+    logits = penalise(logits, seen, penalty)
+    if temperature == 0:
+        best = logits.topk(min(2, logits.size(-1))).values
+        return (best[:, :1] - best[:, -1:] <= between_two)[:, 0]
+    too_coarse = (between_two > temperature)[:, 0]
+    between_two = (between_two / temperature).clamp(max=1)
+    scores = adjust(logits, sampling)
+    doubt = boundary_in_doubt(scores, uniforms, between_two)
+    if sampling.top_k or sampling.top_p is not None or sampling.min_p:
+        doubt |= selection_in_doubt(logits, scores, sampling, between_two)
+    return doubt | too_coarse
+
+
+def boundary_in_doubt(scores: Tensor, uniforms: Tensor, between_two: Tensor) -> Tensor:
+    """Whether a draw lies near a border between two tokens, measured in log-odds."""
+    probabilities = scores.softmax(-1)
+    before = probabilities.cumsum(-1)[:, :-1]
+    after = probabilities.flip(-1).cumsum(-1).flip(-1)[:, 1:]
+    drawn = (uniforms.log() - (-uniforms).log1p())[:, None]
+    return ((before.log() - after.log() - drawn).abs() <= between_two).any(-1)
+
+
+def selection_in_doubt(
+    logits: Tensor, scores: Tensor, sampling: SampleConfig, between_two: Tensor
+) -> Tensor:
+    """Whether another token might be among those that are drawn from."""
+    kept = scores.isfinite()
+    unfiltered = at_temperature(logits, sampling.temperature)
+    last_kept = unfiltered.masked_fill(~kept, math.inf).amin(-1)
+    best_dropped = unfiltered.masked_fill(kept, -math.inf).amax(-1)
+    doubt = last_kept - best_dropped <= between_two[:, 0]
+    if sampling.top_k and sampling.top_k < logits.size(-1):
+        best = unfiltered.topk(sampling.top_k + 1).values
+        doubt |= best[:, -2] - best[:, -1] <= between_two[:, 0]
+    nudge = float(between_two.max())
+    for sign in (-1, 1):
+        nudged: dict[str, float | None] = {"min_p": None, "top_p": None}
+        if sampling.min_p:
+            nudged["min_p"] = sampling.min_p * math.exp(sign * nudge)
+        if sampling.top_p is not None and sampling.top_p < 1:
+            nudged["top_p"] = sampling.top_p + sign * nudge
+        other = adjust(logits, sampling.model_copy(update=nudged))
+        doubt |= (other.isfinite() != kept).any(-1)
+    return doubt

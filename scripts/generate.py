@@ -19,13 +19,13 @@ def main(arguments: list[str]) -> None:
     escape_what_cannot_be_shown()
     from minigpt.checkpoint import load_run
     from minigpt.device import choose_device
-    from minigpt.generate import exact, generate, stream
+    from minigpt.generate import generate, stream
 
     run = load_run(run_dir, options.checkpoint, choose_device(options.device))
     if options.run is None:
         print(f"{run.run_dir}, step {run.step}", file=sys.stderr)
     config = read_config(options, run.run_dir / "config.yaml")
-    model, tokenizer, sampling = exact(run.model), run.tokenizer, config.sample
+    model, tokenizer, sampling = run.model, run.tokenizer, config.sample
     prompt = sampling.prompt if prompt is None else prompt
 
     def opened(prompt: str) -> str:

@@ -11,6 +11,7 @@ FLOORS = [
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
     | {"attention", "device", "interrupts", "text_files", "parallel", "saved_runs"},
     {"data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
+    {"decoding"},
     {"checkpoint", "averaging", "run_directory", "generate", "training_log", "loss_plot"},
     {"trainer", "train_arguments", "generate_arguments"},
 ]
