@@ -233,7 +233,8 @@ def next_ids(
             logits[again] = exact.logits(window.ids[again.to(window.ids.device)])
         chosen = choose(logits, seen, sampling, uniforms)
         yield chosen.tolist()
-        seen.scatter_(1, chosen[:, None], True)
+        if sampling.repetition_penalty != 1:
+            seen.scatter_(1, chosen[:, None], True)
         window.append(chosen[:, None].to(window.ids))
 
 

@@ -99,48 +99,48 @@ def unsure(
     (B, V), (B, V), (B,), (B, 1) -> booleans (B,). Errs on the side of doubt.
     """
     penalty, temperature = sampling.repetition_penalty, sampling.temperature
-    between_two = 2 * error * max(penalty, 1 / penalty)  # by how much two scores' distance is off
+    apart = 2 * error * max(penalty, 1 / penalty)  # by how much the distance of two scores is off
     logits = penalise(logits, seen, penalty)
     if temperature == 0:
-        best = logits.topk(min(2, logits.size(-1))).values
-        return (best[:, :1] - best[:, -1:] <= between_two)[:, 0]
-    too_coarse = (between_two > temperature)[:, 0]
-    between_two = (between_two / temperature).clamp(max=1)
-    scores = adjust(logits, sampling)
-    doubt = boundary_in_doubt(scores, uniforms, between_two)
-    if sampling.top_k or sampling.top_p is not None or sampling.min_p:
-        doubt |= selection_in_doubt(logits, scores, sampling, between_two)
-    return doubt | too_coarse
+        return nearly_equal(logits, 1, apart)
+    apart, too_coarse = apart / temperature, (apart > temperature)[:, 0]
+    scores = at_temperature(logits, temperature)
+    doubt = selection_in_doubt(scores, sampling, apart)
+    return too_coarse | doubt | border_in_doubt(adjust(logits, sampling), uniforms, apart)
 
 
-def boundary_in_doubt(scores: Tensor, uniforms: Tensor, between_two: Tensor) -> Tensor:
-    """Whether a draw lies near a border between two tokens, measured in log-odds."""
-    probabilities = scores.softmax(-1)
-    before = probabilities.cumsum(-1)[:, :-1]
-    after = probabilities.flip(-1).cumsum(-1).flip(-1)[:, 1:]
-    drawn = (uniforms.log() - (-uniforms).log1p())[:, None]
-    return ((before.log() - after.log() - drawn).abs() <= between_two).any(-1)
+def border_in_doubt(scores: Tensor, uniforms: Tensor, apart: Tensor) -> Tensor:
+    """Whether a draw lies near a border between two tokens.
+
+    If distances of scores change by less than d, and d is below 1, a sum c of some probabilities
+    changes by less than 2·d·c·(1 − c).
+    """
+    ends = scores.softmax(-1).cumsum(-1)
+    distances = (ends - uniforms[:, None]).abs()
+    return (distances <= 2 * apart * ends * (1 - ends)).any(-1)
 
 
-def selection_in_doubt(
-    logits: Tensor, scores: Tensor, sampling: SampleConfig, between_two: Tensor
-) -> Tensor:
-    """Whether another token might be among those that are drawn from."""
-    kept = scores.isfinite()
-    unfiltered = at_temperature(logits, sampling.temperature)
-    last_kept = unfiltered.masked_fill(~kept, math.inf).amin(-1)
-    best_dropped = unfiltered.masked_fill(kept, -math.inf).amax(-1)
-    doubt = last_kept - best_dropped <= between_two[:, 0]
-    if sampling.top_k and sampling.top_k < logits.size(-1):
-        best = unfiltered.topk(sampling.top_k + 1).values
-        doubt |= best[:, -2] - best[:, -1] <= between_two[:, 0]
-    nudge = float(between_two.max())
-    for sign in (-1, 1):
-        nudged: dict[str, float | None] = {"min_p": None, "top_p": None}
-        if sampling.min_p:
-            nudged["min_p"] = sampling.min_p * math.exp(sign * nudge)
-        if sampling.top_p is not None and sampling.top_p < 1:
-            nudged["top_p"] = sampling.top_p + sign * nudge
-        other = adjust(logits, sampling.model_copy(update=nudged))
-        doubt |= (other.isfinite() != kept).any(-1)
+def selection_in_doubt(scores: Tensor, sampling: SampleConfig, apart: Tensor) -> Tensor:
+    """Whether other tokens might be among those that are drawn from; the best score is 0."""
+    doubt = torch.zeros(len(scores), dtype=torch.bool)
+    if sampling.top_k:
+        doubt |= nearly_equal(scores, sampling.top_k, apart)
+        scores = keep_top_k(scores, sampling.top_k)
+    if sampling.top_p is not None and sampling.top_p < 1:
+        ordered = scores.sort(descending=True).values
+        ends = ordered.softmax(-1).cumsum(-1)
+        count = (ends < sampling.top_p).sum(-1)
+        doubt |= ((ends - sampling.top_p).abs() <= apart).any(-1)
+        gaps = ordered[:, :-1] - ordered[:, 1:] <= apart
+        doubt |= gaps.gather(-1, count.clamp(max=gaps.size(-1) - 1)[:, None])[:, 0]
+    if sampling.min_p:
+        doubt |= ((scores - math.log(sampling.min_p)).abs() <= apart).any(-1)
     return doubt
+
+
+def nearly_equal(scores: Tensor, rank: int, apart: Tensor) -> Tensor:
+    """Whether the scores on this rank and on the next might change places."""
+    if rank >= scores.size(-1):
+        return torch.zeros(len(scores), dtype=torch.bool)
+    best = scores.topk(rank + 1).values
+    return (best[:, -2:-1] - best[:, -1:] <= apart)[:, 0]
