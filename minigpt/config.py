@@ -192,7 +192,7 @@ class Config(Settings):
         "auto", "auto, cpu, cuda, cuda:N or mps", pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$"
     )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
-        "auto", "number format of the products"
+        "auto", "number format of the products; auto: what is faster here"
     )
     compile: Literal["auto", "off", "on"] = setting("auto", "torch.compile; auto: on a GPU")
     data: DataConfig = DataConfig()

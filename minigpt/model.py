@@ -127,6 +127,12 @@ class GPT(nn.Module):
             x = block(x, cache.layers[index] if cache is not None else None)
         return self.head(self.final_norm(x))
 
+    def write_out_attention(self) -> None:
+        """Computes attention as in the lesson, without PyTorch's fused kernel."""
+        for module in self.modules():
+            if isinstance(module, MultiHeadAttention):
+                module.fused = False
+
     @property
     def num_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

@@ -61,11 +61,13 @@ def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
 
 
 class Muon(torch.optim.Muon):
-    """PyTorch's Muon, in float32 and one product for all matrices of a shape.
+    """PyTorch's Muon, one product for all matrices of a shape, in the format of the training.
 
     PyTorch orthogonalises in bfloat16, which a processor without bfloat16 units computes some
     eighty times more slowly than float32.
     """
+
+    precision = torch.float32
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -83,7 +85,8 @@ class Muon(torch.optim.Muon):
         averages = [self.momentum_of(parameter) for parameter in parameters]
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         nesterov = torch._foreach_lerp(gradients, averages, group["momentum"])
-        updates = orthogonalised(torch.stack(nesterov), group["ns_coefficients"], group["ns_steps"])
+        stacked = torch.stack(nesterov).to(self.precision)
+        updates = orthogonalised(stacked, group["ns_coefficients"], group["ns_steps"]).float()
         rate = group["lr"] * 0.2 * max(parameters[0].shape) ** 0.5
         torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_add_(parameters, list(updates.unbind()), alpha=-rate)
@@ -109,7 +112,9 @@ def orthogonalised(
     return x.mT if tall else x
 
 
-def build_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
+def build_optimizers(
+    model: nn.Module, config: TrainConfig, precision: torch.dtype = torch.float32
+) -> list[torch.optim.Optimizer]:
     """The optimisers that together move every weight; weight decay is for matrices only.
 
     With `muon`, the matrices inside the blocks are Muon's; embeddings, head, norms and biases
@@ -119,14 +124,16 @@ def build_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.
     inner = [w for name, w in named if w.ndim == 2 and ".blocks." in f".{name}"]
     outer = [w for name, w in named if w.ndim == 2 and ".blocks." not in f".{name}"]
     vectors = [w for _, w in named if w.ndim != 2]
-    muon = config.optimizer == "muon"
+    with_muon = config.optimizer == "muon"
     groups = [
-        {"params": outer if muon else inner + outer, "weight_decay": config.weight_decay},
+        {"params": outer if with_muon else inner + outer, "weight_decay": config.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
     betas = (config.beta1, config.beta2)
     adamw = torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True)
-    if not muon:
+    if not with_muon:
         return [adamw]
     decay = config.weight_decay
-    return [adamw, Muon(inner, config.learning_rate, decay, adjust_lr_fn="match_rms_adamw")]
+    muon = Muon(inner, config.learning_rate, decay, adjust_lr_fn="match_rms_adamw")
+    muon.precision = precision
+    return [adamw, muon]

@@ -21,7 +21,7 @@ from minigpt.averaging import AveragedWeights
 from minigpt.checkpoint import TrainingState
 from minigpt.config import Config
 from minigpt.data import Corpus
-from minigpt.device import autocast, choose_device, choose_precision, compiled
+from minigpt.device import autocast, choose_device, choose_precision, compiled, faster_precision
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.generate import generate
 from minigpt.interrupts import Interrupts
@@ -52,7 +52,10 @@ class Trainer:
         self.precision, warning = choose_precision(config.precision, self.device)
         torch.manual_seed(config.seed)
         self.model = GPT(config.model, corpus.tokenizer.vocab_size).to(self.device)
-        self.optimizers = build_optimizers(self.model, config.train)
+        if self.device.type == "cpu" and self.precision == torch.bfloat16:
+            self.model.write_out_attention()  # PyTorch's kernel has a slow way back there
+        muon_precision = torch.bfloat16 if self.precision == torch.bfloat16 else torch.float32
+        self.optimizers = build_optimizers(self.model, config.train, muon_precision)
         decay = config.train.ema
         self.average = None if decay is None else AveragedWeights(self.model, decay)
         self.state = TrainingState(corpus=corpus.fingerprint)
@@ -265,6 +268,15 @@ class Trainer:
         }
 
 
+def with_precision(config: Config) -> Config:
+    """On a CPU, `precision: auto` becomes what is faster here, so that the run keeps it."""
+    if config.precision != "auto" or choose_device(config.device).type != "cpu":
+        return config
+    rows = config.train.batch_size * config.model.context_length
+    chosen = faster_precision(rows, config.model.embed_dim, config.model.feed_forward_dim)
+    return config if chosen == "float32" else config.model_copy(update={"precision": chosen})
+
+
 def train(
     config: Config,
     corpus: Corpus,
@@ -278,6 +290,7 @@ def train(
     Raises UserError where the folder, the corpus or the settings do not allow it, and where a
     loss is not finite.
     """
+    config = with_precision(config)
     with storage.locked(run_dir):
         checkpoint_folder: Path | None = None
         warnings: list[str] = []

@@ -6,11 +6,13 @@ so that a busy machine slows all of it alike; read the ratios before the millise
 
 import argparse
 import contextlib
+import io
 import itertools
 import os
 import platform
 import shutil
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -200,6 +202,247 @@ def verdict(cases: list[Case]) -> Iterator[str]:
     )
 
 
+# ------------------------------------------------------------------------------ peers
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model that all sides build: GPT-2's architecture, without dropout or biases."""
+
+    name: str
+    layers: int
+    heads: int
+    width: int
+    context: int
+    batch: int
+
+
+VOCABULARY = 65  # tiny Shakespeare's characters
+TRAINED = (Size("4x128", 4, 4, 128, 64, 64), Size("6x384", 6, 6, 384, 256, 16))
+WRITTEN = (
+    Size("4x128", 4, 4, 128, 256, 1),
+    Size("4x128", 4, 4, 128, 256, 32),
+    Size("6x384", 6, 6, 384, 256, 1),
+)
+QUICK = Size("2x32", 2, 2, 32, 32, 2)
+
+
+def our_model(size: Size) -> Any:
+    from minigpt.config import ModelConfig
+    from minigpt.model import GPT
+
+    shape: dict[str, Any] = {
+        "num_layers": size.layers,
+        "num_heads": size.heads,
+        "embed_dim": size.width,
+    }
+    like_gpt2: dict[str, Any] = {"positions": "learned", "activation": "gelu", "qk_norm": False}
+    more: dict[str, Any] = {"context_length": size.context, "feed_forward_multiple": 4}
+    return GPT(ModelConfig(**shape | like_gpt2 | more), VOCABULARY)
+
+
+def nanogpt_model(size: Size, folder: Path) -> Any:
+    """nanoGPT's model, from a checkout of it on disk."""
+    import importlib.util
+
+    file = folder / "model.py"
+    if not file.is_file():
+        raise UserError(f"--nanogpt {folder}: there is no model.py; name a checkout", DATA)
+    spec = importlib.util.spec_from_file_location("nanogpt_model", file)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["nanogpt_model"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shape: dict[str, Any] = {"n_layer": size.layers, "n_head": size.heads, "n_embd": size.width}
+    more: dict[str, Any] = {
+        "block_size": size.context,
+        "vocab_size": VOCABULARY,
+        "dropout": 0.0,
+        "bias": False,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):
+        return module.GPT(module.GPTConfig(**shape, **more))
+
+
+def transformers_model(size: Size) -> Any:
+    """Hugging Face's GPT-2, or None where transformers is not installed."""
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError:
+        return None
+    shape: dict[str, Any] = {"n_layer": size.layers, "n_head": size.heads, "n_embd": size.width}
+    drops: dict[str, Any] = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    more: dict[str, Any] = {"n_positions": size.context, "vocab_size": VOCABULARY}
+    ends: dict[str, Any] = {"bos_token_id": None, "eos_token_id": None}
+    return GPT2LMHeadModel(GPT2Config(**shape, **drops, **more, **ends))
+
+
+def ratios(size: Size, tokens: int, times: dict[str, float]) -> dict[str, Any]:
+    """Tokens a second of each side, told as a row, beside how many times as fast ours is."""
+    rates = {name: 1000 * tokens / time for name, time in times.items()}
+    best = max((name for name in rates if name.startswith("ours")), key=rates.__getitem__)
+    row = f"{size.name:6} batch {size.batch:<3}"
+    for name, rate in rates.items():
+        row += f" | {name} {rate:,.0f}"
+        row += "" if name.startswith("ours") else f" ({rates[best] / rate:.2f} x)"
+    print(row, flush=True)
+    return {"size": asdict(size), "tokens a second": rates}
+
+
+# ------------------------------------------------------------------------------ train
+
+
+def train(options: argparse.Namespace) -> dict[str, Any]:
+    """a step of training: ours in two precisions, nanoGPT's, Hugging Face's; tokens a second"""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    print(f"{describe(machine())}\n\nin brackets: how many times as fast our faster one is")
+    cases = []
+    for size in (QUICK,) if options.quick else TRAINED:
+        steps = {
+            "ours float32": our_step(size, torch.float32),
+            "ours bfloat16": our_step(size, torch.bfloat16),
+        }
+        if options.nanogpt:
+            model = nanogpt_model(size, options.nanogpt)
+            steps["nanoGPT"] = plain_step(size, model, lambda x, y, model=model: model(x, y)[1])
+        if (model := transformers_model(size)) is not None:
+            steps["transformers"] = plain_step(
+                size, model, lambda x, y, model=model: next_token_loss_of(model, x, y)
+            )
+        times = milliseconds(steps, 0.2 if options.quick else options.seconds)
+        cases.append(ratios(size, size.batch * size.context, times))
+    return {"machine": machine(), "cases": cases}
+
+
+def next_token_loss_of(model: Any, x: Any, y: Any) -> Any:
+    from minigpt.loss import next_token_loss
+
+    return next_token_loss(model(x).logits, y)
+
+
+def rows(size: Size) -> tuple[Any, Any]:
+    import torch
+
+    ids = torch.randint(VOCABULARY, (size.batch, size.context + 1))
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+
+def our_step(size: Size, precision: Any) -> Call:
+    """One step as the trainer takes it."""
+    import torch
+
+    from minigpt.config import TrainConfig
+    from minigpt.device import autocast
+    from minigpt.loss import next_token_loss
+    from minigpt.optim import build_optimizers
+
+    model = our_model(size)
+    if precision != torch.float32:
+        model.write_out_attention()
+    optimizers = build_optimizers(model, TrainConfig(optimizer="adamw"))
+    x, y = rows(size)
+
+    def step() -> None:
+        with autocast(x.device, precision):
+            logits = model(x)
+        next_token_loss(logits.float(), y).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return step
+
+
+def plain_step(size: Size, model: Any, loss_of: Callable) -> Call:
+    """One step as nanoGPT takes it on a CPU: float32, AdamW, clipped gradients."""
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    x, y = rows(size)
+
+    def step() -> None:
+        loss_of(x, y).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+# ------------------------------------------------------------------------------ generate
+
+
+def generate(options: argparse.Namespace) -> dict[str, Any]:
+    """writing 200 tokens: ours, nanoGPT, Hugging Face with its cache; tokens a second"""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    bandwidth = bytes_a_second()
+    print(f"{describe(machine())}, memory is read at {bandwidth / 1e9:.0f} GB a second")
+    print("\nin brackets: how many times as fast ours is")
+    cases = []
+    for size in (QUICK,) if options.quick else WRITTEN:
+        number = min(200, size.context - 4)
+        torch.manual_seed(0)
+        prompt = torch.randint(VOCABULARY, (1, 4))
+        model = our_model(size).eval()
+        writers = {"ours": our_writer(model, prompt, size.batch, number)}
+        if options.nanogpt:
+            nano = nanogpt_model(size, options.nanogpt).eval()
+            writers["nanoGPT"] = nanogpt_writer(nano, prompt.repeat(size.batch, 1), number)
+        if (other := transformers_model(size)) is not None:
+            other.eval()
+            writers["transformers"] = hf_writer(other, prompt.repeat(size.batch, 1), number)
+        times = milliseconds(writers, 0.2 if options.quick else options.seconds)
+        case = ratios(size, size.batch * number, times)
+        if size.batch == 1:
+            reached = case["tokens a second"]["ours"] * 4 * model.num_parameters / bandwidth
+            case["share of bandwidth"] = reached
+            print(f"       reading the weights once a token takes {reached:.0%} of the time")
+        cases.append(case)
+    return {"machine": machine(), "bytes a second": bandwidth, "cases": cases}
+
+
+def bytes_a_second() -> float:
+    """How fast memory is read, by adding up what is larger than a cache."""
+    import torch
+
+    numbers = torch.ones(2**27)
+    return 1000 * 4 * len(numbers) / milliseconds({"sum": numbers.sum}, 0.5)["sum"]
+
+
+def our_writer(model: Any, prompt: Any, batch: int, number: int) -> Call:
+    import torch
+
+    from minigpt.config import SampleConfig
+    from minigpt.generate import next_ids
+
+    sampling = SampleConfig(max_new_tokens=number, min_p=None)
+
+    @torch.inference_mode()
+    def write() -> None:
+        for _ in next_ids(model, prompt, sampling, 1, range(batch), True):
+            pass
+
+    return write
+
+
+def nanogpt_writer(model: Any, prompts: Any, number: int) -> Call:
+    return lambda: model.generate(prompts, number)
+
+
+def hf_writer(model: Any, prompts: Any, number: int) -> Call:
+    import torch
+
+    settings: dict[str, Any] = {"do_sample": True, "top_k": 0, "use_cache": True, "pad_token_id": 0}
+    seen = torch.ones_like(prompts)
+    return lambda: model.generate(
+        prompts, attention_mask=seen, max_new_tokens=number, min_new_tokens=number, **settings
+    )
+
+
 # ------------------------------------------------------------------------------ explorer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -285,7 +528,13 @@ def words_a_second(page: Any) -> float:
 # ------------------------------------------------------------------------------ command line
 
 Question = Callable[[argparse.Namespace], dict[str, Any]]
-QUESTIONS: dict[str, Question] = {"attention": attention, "explorer": explorer}
+QUESTIONS: dict[str, Question] = {
+    "attention": attention,
+    "train": train,
+    "generate": generate,
+    "explorer": explorer,
+}
+PEERS = {"train", "generate"}  # questions that others are asked, too
 
 
 def main(arguments: list[str]) -> None:
@@ -306,6 +555,9 @@ def command_line() -> argparse.ArgumentParser:
         add("--threads", type=positive, default=1, metavar="N", help="default: 1, the steadiest")
         if name == "explorer":
             add("--page", type=Path, metavar="FILE", help="default: that of the newest run")
+        if name in PEERS:
+            add("--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT to compare")
+            add("--seconds", type=positive, default=20, metavar="N", help="a size; default: 20")
         add("--json", type=Path, metavar="FILE", help="write all numbers here")
     return parser
 

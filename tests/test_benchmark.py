@@ -29,3 +29,21 @@ def test_mistakes_are_one_line(tmp_path, arguments):
     done = run_script("benchmark.py", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "ours"), [("train", {"ours float32", "ours bfloat16"}), ("generate", {"ours"})]
+)
+def test_peers_that_are_there_are_measured_beside_ours(tmp_path, question, ours):
+    done = run_script("benchmark.py", question, "--quick", "--json=found.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    (case,) = found["cases"]
+    assert set(case["tokens a second"]) == ours | {"transformers"}
+    assert min(case["tokens a second"].values()) > 0
+
+
+def test_a_folder_that_is_no_nanogpt_is_told(tmp_path):
+    done = run_script("benchmark.py", "train", "--quick", "--nanogpt=.", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.strip() == "error: --nanogpt .: there is no model.py; name a checkout"

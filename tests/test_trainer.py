@@ -19,6 +19,7 @@ from conftest import REPOSITORY, TINY, run_script
 from safetensors.torch import load_file
 
 from minigpt import checkpoint, saved_runs, storage
+from minigpt import trainer as trainer_module
 from minigpt.command_line import load_config
 from minigpt.data import Corpus, Split
 from minigpt.errors import DATA, NON_FINITE, UserError
@@ -404,6 +405,19 @@ def test_trained_compiled_or_not_is_one_run(tiny, monkeypatch, first):
 def test_bfloat16_trains_without_a_warning(tiny):
     summary = json.loads((tiny("run", "precision=bfloat16") / "summary.json").read_text())
     assert summary["last_val_loss"] < 5.6
+
+
+def test_a_run_keeps_the_format_that_was_faster_when_it_began(tiny, monkeypatch):
+    """Whatever is faster when it is resumed: the same run as one that was asked for it."""
+    monkeypatch.setattr(trainer_module, "faster_precision", lambda *sizes: "bfloat16")
+    run_dir = tiny("run", "max_steps=4")
+    assert load_config(run_dir / "config.yaml", []).precision == "bfloat16"
+    monkeypatch.setattr(trainer_module, "faster_precision", lambda *sizes: "float32")
+    asked = tiny("asked", "max_steps=4", "precision=bfloat16")
+    tiny("asked", "max_steps=8", "precision=bfloat16", resume=True)
+    kept = load_config(run_dir / "config.yaml", [f"run_dir={run_dir}", "max_steps=8"])
+    train(kept, open_text(kept), run_dir, resume=True)
+    assert same(weights(run_dir), weights(asked))
 
 
 def test_a_moved_run_without_its_text_still_loads(tiny_run, tmp_path):
