@@ -47,3 +47,31 @@ def test_a_folder_that_is_no_nanogpt_is_told(tmp_path):
     done = run_script("benchmark.py", "train", "--quick", "--nanogpt=.", cwd=tmp_path)
     assert done.returncode == 3
     assert done.stderr.strip() == "error: --nanogpt .: there is no model.py; name a checkout"
+
+
+def test_results_become_a_page(tmp_path):
+    for question in ("attention", "train", "generate"):
+        name = f"--json={question}.json"
+        done = run_script("benchmark.py", question, "--quick", name, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    files = [f"{question}.json" for question in ("attention", "train", "generate")]
+    done = run_script("benchmark.py", "report", *files, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "BENCHMARKS.md").read_text(encoding="utf-8")
+    assert "| 2 × 32, 32, 2 | " in page and "ours is faster than heads in series" in page
+    assert "Width 32: reading" not in page  # that is told of one text only
+
+
+def test_a_file_that_is_no_result_is_one_line(tmp_path):
+    (tmp_path / "a.json").write_text("[]")
+    done = run_script("benchmark.py", "report", "a.json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "a.json: is no result of a benchmark" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "BENCHMARKS.md").exists()
+
+
+def test_the_start_is_measured(tmp_path):
+    done = run_script("benchmark.py", "startup", "--quick", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "first training step" in done.stdout

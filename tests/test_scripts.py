@@ -17,7 +17,8 @@ SCRIPTS = sorted(path.name for path in (REPOSITORY / "scripts").glob("*.py"))
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help_answers_without_pytorch(script, tmp_path):
     code = (
-        "import sys, runpy; sys.argv = [sys.argv[1], '--help']\n"
+        "import os, sys, runpy; sys.argv = [sys.argv[1], '--help']\n"
+        "sys.path.insert(0, os.path.dirname(sys.argv[0]))\n"  # as Python does with a script
         "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
         "finally: print('torch' in sys.modules, file=sys.stderr)"
     )

@@ -1,0 +1,90 @@
+"""Writing a text, ours and others'."""
+
+import argparse
+from typing import Any
+
+from benchmarks.measuring import Call, describe, machine, milliseconds
+from benchmarks.peers import (
+    QUICK,
+    VOCABULARY,
+    Size,
+    nanogpt_model,
+    our_model,
+    ratios,
+    transformers_model,
+)
+
+WRITTEN = (
+    Size("4x128", 4, 4, 128, 256, 1),
+    Size("4x128", 4, 4, 128, 256, 32),
+    Size("6x384", 6, 6, 384, 256, 1),
+)
+
+
+def generate(options: argparse.Namespace) -> dict[str, Any]:
+    """writing 200 tokens: ours, nanoGPT, Hugging Face with its cache; tokens a second"""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    bandwidth = bytes_a_second()
+    print(f"{describe(machine())}, memory is read at {bandwidth / 1e9:.0f} GB a second")
+    print("\nin brackets: how many times as fast ours is")
+    cases = []
+    for size in (QUICK,) if options.quick else WRITTEN:
+        number = min(200, size.context - 4)
+        torch.manual_seed(0)
+        prompt = torch.randint(VOCABULARY, (1, 4))
+        model = our_model(size).eval()
+        writers = {"ours": our_writer(model, prompt, size.batch, number)}
+        if options.nanogpt:
+            nano = nanogpt_model(size, options.nanogpt).eval()
+            writers["nanoGPT"] = nanogpt_writer(nano, prompt.repeat(size.batch, 1), number)
+        if (other := transformers_model(size)) is not None:
+            other.eval()
+            writers["transformers"] = hf_writer(other, prompt.repeat(size.batch, 1), number)
+        times = milliseconds(writers, 0.2 if options.quick else options.seconds)
+        case = ratios(size, size.batch * number, times)
+        if size.batch == 1:
+            reached = case["tokens a second"]["ours"] * 4 * model.num_parameters / bandwidth
+            case["share of bandwidth"] = reached
+            print(f"       reading the weights once a token takes {reached:.0%} of the time")
+        cases.append(case)
+    return {"machine": machine(), "bytes a second": bandwidth, "cases": cases}
+
+
+def bytes_a_second() -> float:
+    """How fast memory is read, by adding up what is larger than a cache."""
+    import torch
+
+    numbers = torch.ones(2**27)
+    return 1000 * 4 * len(numbers) / milliseconds({"sum": numbers.sum}, 0.5)["sum"]
+
+
+def our_writer(model: Any, prompt: Any, batch: int, number: int) -> Call:
+    import torch
+
+    from minigpt.config import SampleConfig
+    from minigpt.generate import next_ids
+
+    sampling = SampleConfig(max_new_tokens=number, min_p=None)
+
+    @torch.inference_mode()
+    def write() -> None:
+        for _ in next_ids(model, prompt, sampling, 1, range(batch), True):
+            pass
+
+    return write
+
+
+def nanogpt_writer(model: Any, prompts: Any, number: int) -> Call:
+    return lambda: model.generate(prompts, number)
+
+
+def hf_writer(model: Any, prompts: Any, number: int) -> Call:
+    import torch
+
+    settings: dict[str, Any] = {"do_sample": True, "top_k": 0, "use_cache": True, "pad_token_id": 0}
+    seen = torch.ones_like(prompts)
+    return lambda: model.generate(
+        prompts, attention_mask=seen, max_new_tokens=number, min_new_tokens=number, **settings
+    )

@@ -1,0 +1,95 @@
+"""BENCHMARKS.md, from what the questions wrote with --json.
+
+found.json of each question -> tables in Markdown
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.attention import Case, verdict
+from benchmarks.measuring import describe
+from minigpt.errors import DATA, UserError
+from minigpt.storage import write_text
+
+HEAD = """# Benchmarks
+
+Made by `python scripts/benchmark.py report`, from what its other questions wrote with `--json`; no
+number is typed by hand. Everything in a row ran in one process, in turns; medians. Ratios say how
+many times as fast ours is; read them before the absolute numbers, which depend on the machine.
+What limits these speeds, and what was tried, is told in [docs/performance.md](docs/performance.md).
+"""
+
+
+def report(options: argparse.Namespace) -> dict[str, Any]:
+    """BENCHMARKS.md from the files that other questions wrote with --json"""
+    parts = [HEAD]
+    for path in options.files:
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            lines = list(TABLES[found["question"]](found))
+            title, facts = found["question"], describe(found["machine"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            advice = "give files that benchmark.py wrote with --json"
+            raise UserError(
+                f"{path}: is no result of a benchmark ({error}); {advice}", DATA
+            ) from None
+        parts.append("\n".join([f"## {title}", "", f"{facts}.", "", *lines, ""]))
+    write_text(options.out, "\n".join(parts))
+    print(f"made {options.out}")
+    return {}
+
+
+def sides(found: dict[str, Any]) -> Iterator[str]:
+    """A row for each size, a column for each side: tokens a second."""
+    names = list(found["cases"][0]["tokens a second"])
+    yield "Tokens a second, and how many times as fast ours is."
+    yield ""
+    yield f"| layers × width, context, batch | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 1) + "|"
+    for case in found["cases"]:
+        size, rates = case["size"], case["tokens a second"]
+        best = max(rate for name, rate in rates.items() if name.startswith("ours"))
+        cells = [f"{size['layers']} × {size['width']}, {size['context']}, {size['batch']}"]
+        for name, rate in rates.items():
+            ratio = "" if name.startswith("ours") else f" ({best / rate:.2f} ×)"
+            cells.append(f"{rate:,.0f}{ratio}")
+        yield f"| {' | '.join(cells)} |"
+    for case in found["cases"]:
+        if "share of bandwidth" in case:
+            width = case["size"]["width"]
+            yield ""
+            yield (
+                f"Width {width}: reading every weight once a token, at "
+                f"{found['bytes a second'] / 1e9:.0f} GB a second, would take "
+                f"{case['share of bandwidth']:.0%} of the time that a token takes."
+            )
+
+
+def attention_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield from verdict([Case(**case) for case in found["cases"]])
+
+
+def milliseconds_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield "| | seconds |"
+    yield "|---|---|"
+    for name, value in found["milliseconds"].items():
+        yield f"| {name} | {value / 1000:.2f} |"
+
+
+def page_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield "| | |"
+    yield "|---|---|"
+    for name, value in found.items():
+        if isinstance(value, float):
+            yield f"| {name} | {value:.2f} |"
+
+
+TABLES = {
+    "attention": attention_lines,
+    "train": sides,
+    "generate": sides,
+    "startup": milliseconds_lines,
+    "explorer": page_lines,
+}

@@ -1,0 +1,98 @@
+"""A step of training, ours and others'."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.measuring import Call, describe, machine, milliseconds
+from benchmarks.peers import (
+    QUICK,
+    VOCABULARY,
+    Size,
+    nanogpt_model,
+    our_model,
+    ratios,
+    transformers_model,
+)
+
+TRAINED = (Size("4x128", 4, 4, 128, 64, 64), Size("6x384", 6, 6, 384, 256, 16))
+
+
+def train(options: argparse.Namespace) -> dict[str, Any]:
+    """a step of training: ours in two precisions, nanoGPT's, Hugging Face's; tokens a second"""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    print(f"{describe(machine())}\n\nin brackets: how many times as fast our faster one is")
+    cases = []
+    for size in (QUICK,) if options.quick else TRAINED:
+        steps = {
+            "ours float32": our_step(size, torch.float32),
+            "ours bfloat16": our_step(size, torch.bfloat16),
+        }
+        if options.nanogpt:
+            model = nanogpt_model(size, options.nanogpt)
+            steps["nanoGPT"] = plain_step(size, model, lambda x, y, model=model: model(x, y)[1])
+        if (model := transformers_model(size)) is not None:
+            steps["transformers"] = plain_step(
+                size, model, lambda x, y, model=model: next_token_loss_of(model, x, y)
+            )
+        times = milliseconds(steps, 0.2 if options.quick else options.seconds)
+        cases.append(ratios(size, size.batch * size.context, times))
+    return {"machine": machine(), "cases": cases}
+
+
+def next_token_loss_of(model: Any, x: Any, y: Any) -> Any:
+    from minigpt.loss import next_token_loss
+
+    return next_token_loss(model(x).logits, y)
+
+
+def rows(size: Size) -> tuple[Any, Any]:
+    import torch
+
+    ids = torch.randint(VOCABULARY, (size.batch, size.context + 1))
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+
+def our_step(size: Size, precision: Any) -> Call:
+    """One step as the trainer takes it."""
+    import torch
+
+    from minigpt.config import TrainConfig
+    from minigpt.device import autocast
+    from minigpt.loss import next_token_loss
+    from minigpt.optim import build_optimizers
+
+    model = our_model(size)
+    if precision != torch.float32:
+        model.write_out_attention()
+    optimizers = build_optimizers(model, TrainConfig(optimizer="adamw"))
+    x, y = rows(size)
+
+    def step() -> None:
+        with autocast(x.device, precision):
+            logits = model(x)
+        next_token_loss(logits.float(), y).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return step
+
+
+def plain_step(size: Size, model: Any, loss_of: Callable) -> Call:
+    """One step as nanoGPT takes it on a CPU: float32, AdamW, clipped gradients."""
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    x, y = rows(size)
+
+    def step() -> None:
+        loss_of(x, y).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
