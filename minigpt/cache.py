@@ -31,6 +31,14 @@ class LayerCache:
         self.length = end
         return self.buffer[0, :, :, :end], self.buffer[1, :, :, :end]
 
+    def append_one(self, keys_and_values: Tensor) -> tuple[Tensor, ...]:
+        """The same for one more token after others, (2, B, H, 1, D), in fewer operations."""
+        if self.buffer is None or self.length >= self.capacity:
+            raise ValueError(f"cache holds {self.capacity} tokens and needs one before this")
+        self.buffer.narrow(3, self.length, 1).copy_(keys_and_values)
+        self.length += 1
+        return self.buffer.narrow(3, 0, self.length).unbind()
+
 
 class KVCache:
     """One `LayerCache` for each layer of a model."""

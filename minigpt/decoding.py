@@ -8,6 +8,8 @@ agrees with it for every setting of a model.
 ids (B, 1) and a cache of what came before -> logits (B, V)
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,6 +19,7 @@ from minigpt.cache import KVCache, LayerCache
 from minigpt.model import GPT, TransformerBlock
 
 Linear = tuple[Tensor, Tensor | None]  # weight and bias, as `F.linear` takes them
+Angles = tuple[Tensor, ...] | None  # cosines and sines of one position, (2, D / 2) each
 TINY = 1e-30  # instead of a length of zero
 
 
@@ -29,6 +32,7 @@ class Decoder:
         self.positions = model.position_embedding.weight if learned else None
         self.blocks = [BlockDecoder(block) for block in model.blocks]  # type: ignore[arg-type]
         self.final_norm = Norm(model.final_norm)
+        self.angles = angles_of(model)
 
     def __call__(self, ids: Tensor, cache: KVCache) -> Tensor:
         """Scores every token as the next one: (B, 1) -> (B, V); the cache takes the token in."""
@@ -36,8 +40,9 @@ class Decoder:
         x = F.embedding(ids[:, 0], self.tokens)  # (B, E)
         if self.positions is not None:
             x = x + self.positions[position]
+        angles = None if self.angles is None else self.angles[position].unbind()
         for block, layer in zip(self.blocks, cache.layers, strict=True):
-            x = block(x, layer, position)
+            x = block(x, layer, angles)
         return F.linear(self.final_norm(x), self.head)
 
 
@@ -52,8 +57,8 @@ class BlockDecoder:
         self.contract = parts_of(block.feed_forward.contract)
         self.activation = block.feed_forward.activation
 
-    def __call__(self, x: Tensor, cache: LayerCache, position: int) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), cache, position)
+    def __call__(self, x: Tensor, cache: LayerCache, angles: Angles) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), cache, angles)
         hidden = self.activation(F.linear(self.feed_forward_norm(x), *self.expand))
         return x + F.linear(hidden, *self.contract)
 
@@ -63,40 +68,46 @@ class AttentionDecoder:
 
     def __init__(self, attention: MultiHeadAttention) -> None:
         projections = [attention.W_query, attention.W_key, attention.W_value]
-        self.shape = (-1, 3, attention.num_heads, 1, attention.head_dim)
+        num_heads, head_dim = attention.num_heads, attention.head_dim
+        self.shape, self.halves = (-1, 3, num_heads, 1, head_dim), (-1, 2, num_heads, 1, 2)
         weights, biases = zip(*map(parts_of, projections), strict=True)
-        weight = torch.cat(weights)
-        self.project: Linear = (weight, None if biases[0] is None else torch.cat(biases))
+        self.project: Linear = (
+            torch.cat(weights),
+            None if biases[0] is None else torch.cat(biases),
+        )
         self.out_proj = parts_of(attention.out_proj)
         self.lengths = lengths_of(attention)
-        self.cosines = self.sines = None
-        if attention.rotary is not None:
-            sines = attention.rotary.sines.to(weight)
-            self.cosines = attention.rotary.cosines.to(weight)  # (T, D / 2)
-            self.sines = torch.stack([-sines, sines], dim=1)  # (T, 2, D / 2)
 
-    def __call__(self, x: Tensor, cache: LayerCache, position: int) -> Tensor:
+    def __call__(self, x: Tensor, cache: LayerCache, angles: Angles) -> Tensor:
         projected = F.linear(x, *self.project).view(self.shape)  # (B, 3, H, 1, D)
-        if self.lengths is not None or self.sines is not None:
-            turned = self.turn(projected[:, :2], position)
-            queries, keys = turned.unbind(1)
-            values = projected[:, 2]
-        else:
-            queries, keys, values = projected.unbind(1)
-        keys, values = cache.append(keys, values)
-        context = F.scaled_dot_product_attention(queries, keys, values)  # (B, H, 1, D)
+        queries_and_keys = projected[:, :2]
+        if self.lengths is not None:
+            norms = torch.linalg.vector_norm(queries_and_keys, dim=-1, keepdim=True)
+            queries_and_keys.mul_(self.lengths / norms.add_(TINY))
+        if angles is not None:
+            queries_and_keys.copy_(self.turned(queries_and_keys, *angles))
+        keys, values = cache.append_one(projected[:, 1:].transpose(0, 1))  # (B, H, S, D) each
+        context = F.scaled_dot_product_attention(projected[:, 0], keys, values)  # (B, H, 1, D)
         return F.linear(context.flatten(1), *self.out_proj)
 
-    def turn(self, x: Tensor, position: int) -> Tensor:
-        """Queries and keys of their length and at their angle: (B, 2, H, 1, D) -> the same."""
-        if self.lengths is not None:
-            norms = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-            x = x * (self.lengths / norms.clamp_(min=TINY))
-        if self.cosines is None or self.sines is None:
-            return x
-        halves = x.unflatten(-1, (2, -1))
-        cosines, sines = self.cosines[position], self.sines[position]
-        return torch.addcmul(halves * cosines, halves.flip(-2), sines).flatten(-2)
+    def turned(self, x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        """Queries and keys at their angle: (B, 2, H, 1, D) -> the same."""
+        halves = x.view(*self.halves, cosines.size(-1))
+        return torch.addcmul(halves * cosines, halves.flip(-2), sines).view(x.shape)
+
+
+def angles_of(model: GPT) -> Tensor | None:
+    """For each position the factors of both halves, and of the halves in exchange: (T, 2, 2, D/2).
+
+    The cosines stand there twice; the sines are negative for the first half.
+    """
+    first: Any = model.blocks[0]  # all layers share them
+    rotary = first.attention.rotary
+    if rotary is None:
+        return None
+    cosines, sines = rotary.cosines.to(model.head.weight), rotary.sines.to(model.head.weight)
+    factors = [torch.stack([cosines, cosines], 1), torch.stack([-sines, sines], 1)]
+    return torch.stack(factors, 1)
 
 
 class Norm:

@@ -26,9 +26,7 @@ def generate(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(options.threads)
-    bandwidth = bytes_a_second()
-    print(f"{describe(machine())}, memory is read at {bandwidth / 1e9:.0f} GB a second")
-    print("\nin brackets: how many times as fast ours is")
+    print(f"{describe(machine())}\n\nin brackets: how many times as fast ours is")
     cases = []
     for size in (QUICK,) if options.quick else WRITTEN:
         number = min(200, size.context - 4)
@@ -45,19 +43,28 @@ def generate(options: argparse.Namespace) -> dict[str, Any]:
         times = milliseconds(writers, 0.2 if options.quick else options.seconds)
         case = ratios(size, size.batch * number, times)
         if size.batch == 1:
+            bandwidth = bytes_a_second(model.num_parameters)
             reached = case["tokens a second"]["ours"] * 4 * model.num_parameters / bandwidth
-            case["share of bandwidth"] = reached
+            case |= {"bytes a second": bandwidth, "share of bandwidth": reached}
             print(f"       reading the weights once a token takes {reached:.0%} of the time")
         cases.append(case)
-    return {"machine": machine(), "bytes a second": bandwidth, "cases": cases}
+    return {"machine": machine(), "cases": cases}
 
 
-def bytes_a_second() -> float:
-    """How fast memory is read, by adding up what is larger than a cache."""
+def bytes_a_second(number: int) -> float:
+    """How fast as many numbers as the model has are read, from where the machine keeps them.
+
+    By adding them up, a matrix of the model's size at a time.
+    """
     import torch
 
-    numbers = torch.ones(2**27)
-    return 1000 * 4 * len(numbers) / milliseconds({"sum": numbers.sum}, 0.5)["sum"]
+    parts = torch.ones(number).split(2**19)
+
+    def read() -> None:
+        for part in parts:
+            part.sum()
+
+    return 1000 * 4 * number / milliseconds({"read": read}, 0.5)["read"]
 
 
 def our_writer(model: Any, prompt: Any, batch: int, number: int) -> Call:

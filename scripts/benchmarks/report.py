@@ -62,7 +62,7 @@ def sides(found: dict[str, Any]) -> Iterator[str]:
             yield ""
             yield (
                 f"Width {width}: reading every weight once a token, at "
-                f"{found['bytes a second'] / 1e9:.0f} GB a second, would take "
+                f"{case['bytes a second'] / 1e9:.0f} GB a second, would take "
                 f"{case['share of bandwidth']:.0%} of the time that a token takes."
             )
 
