@@ -347,7 +347,8 @@ def test_long_texts_and_twelve_times_twelve_heads_stay_usable(made, watched, tmp
     assert len(page.query_selector_all(".arcs path")) <= 6
     page.click("summary")
     # Drawn once the browser tells that it is unfolded, a little after the click.
-    page.wait_for_function("document.querySelector('canvas.heat').width >= 3 * 128")
+    page.wait_for_selector("canvas.heat[width]")
+    assert page.eval_on_selector("canvas.heat", "(canvas) => canvas.width") >= 3 * 128
     watched.go("heads")
     assert len(page.query_selector_all("button.head")) == 144
     watched.go("off")
