@@ -1,4 +1,4 @@
-"""The model for one more token: the same arithmetic in a third of the calls.
+"""The model for one more token: the same arithmetic in about half the calls.
 
 While a text is written the tensors are so small that calling PyTorch takes longer than computing.
 So queries, keys and values come from one product here, modules are left out, and what stays the

@@ -49,7 +49,7 @@ PAYS = 3.0  # products so many times as fast make the whole step faster
 
 
 def faster_precision(rows: int, width: int, hidden: int) -> str:
-    """The number format for training on this CPU, by timing a product as large as the model's.
+    """The number format for training on this CPU, by timing a product as wide as the model's.
 
     (rows, width) times (width, hidden). Some processors have units that compute bfloat16 many
     times as fast as float32; others compute it more slowly, and nothing else tells them apart.

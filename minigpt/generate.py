@@ -25,7 +25,7 @@ from minigpt.sampling import choose, unsure
 from minigpt.tokenizer import StreamDecoder, Tokenizer
 
 SAMPLES_AT_ONCE = 64
-ROUNDING = 5e-5  # of the largest score: ten times what float32 is off, as measured
+ROUNDING = 5e-5  # of the largest score: over ten times what float32 was off, as measured
 
 # ------------------------------------------------------------------------------ what the model sees
 
@@ -225,9 +225,10 @@ def next_ids(
             require_numbers(logits)
             window.expand(len(samples))
         uniforms = torch.tensor([stream.random() for stream in streams], dtype=torch.float64)
-        again = unsure(logits, seen, sampling, uniforms, ROUNDING * logits.abs().amax(-1, True))
-        if not cached:
-            again = torch.ones_like(again)
+        again = torch.ones(len(samples), dtype=torch.bool)
+        if cached:
+            error = ROUNDING * logits.abs().amax(-1, True)
+            again = unsure(logits, seen, sampling, uniforms, error)
         if again.any():
             logits = logits.clone()
             logits[again] = exact.logits(window.ids[again.to(window.ids.device)])

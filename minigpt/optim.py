@@ -61,13 +61,13 @@ def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
 
 
 class Muon(torch.optim.Muon):
-    """PyTorch's Muon, one product for all matrices of a shape, in the format of the training.
+    """PyTorch's Muon, one product for all matrices of a shape, and in float32 unless told.
 
     PyTorch orthogonalises in bfloat16, which a processor without bfloat16 units computes some
     eighty times more slowly than float32.
     """
 
-    precision = torch.float32
+    precision = torch.float32  # of the orthogonalisation
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -118,7 +118,7 @@ def build_optimizers(
     """The optimisers that together move every weight; weight decay is for matrices only.
 
     With `muon`, the matrices inside the blocks are Muon's; embeddings, head, norms and biases
-    are always AdamW's.
+    are always AdamW's. A training in bfloat16 orthogonalises in it, too.
     """
     named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
     inner = [w for name, w in named if w.ndim == 2 and ".blocks." in f".{name}"]
@@ -135,5 +135,6 @@ def build_optimizers(
         return [adamw]
     decay = config.weight_decay
     muon = Muon(inner, config.learning_rate, decay, adjust_lr_fn="match_rms_adamw")
-    muon.precision = precision
+    if precision == torch.bfloat16:
+        muon.precision = precision
     return [adamw, muon]

@@ -126,7 +126,7 @@ def selection_in_doubt(scores: Tensor, sampling: SampleConfig, apart: Tensor) ->
     if sampling.top_k:
         doubt |= nearly_equal(scores, sampling.top_k, apart)
         scores = keep_top_k(scores, sampling.top_k)
-    if sampling.top_p is not None and sampling.top_p < 1:
+    if sampling.top_p is not None and sampling.top_p < 1 and scores.size(-1) > 1:
         ordered = scores.sort(descending=True).values
         ends = ordered.softmax(-1).cumsum(-1)
         count = (ends < sampling.top_p).sum(-1)

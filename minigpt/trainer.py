@@ -54,8 +54,7 @@ class Trainer:
         self.model = GPT(config.model, corpus.tokenizer.vocab_size).to(self.device)
         if self.device.type == "cpu" and self.precision == torch.bfloat16:
             self.model.write_out_attention()  # PyTorch's kernel has a slow way back there
-        muon_precision = torch.bfloat16 if self.precision == torch.bfloat16 else torch.float32
-        self.optimizers = build_optimizers(self.model, config.train, muon_precision)
+        self.optimizers = build_optimizers(self.model, config.train, self.precision)
         decay = config.train.ema
         self.average = None if decay is None else AveragedWeights(self.model, decay)
         self.state = TrainingState(corpus=corpus.fingerprint)
@@ -274,7 +273,7 @@ def with_precision(config: Config) -> Config:
         return config
     rows = config.train.batch_size * config.model.context_length
     chosen = faster_precision(rows, config.model.embed_dim, config.model.feed_forward_dim)
-    return config if chosen == "float32" else config.model_copy(update={"precision": chosen})
+    return config.model_copy(update={"precision": chosen})
 
 
 def train(

@@ -58,8 +58,9 @@ def test_results_become_a_page(tmp_path):
     done = run_script("benchmark.py", "report", *files, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "BENCHMARKS.md").read_text(encoding="utf-8")
-    assert "| 2 × 32, 32, 2 | " in page and "ours is faster than heads in series" in page
-    assert "Width 32: reading" not in page  # that is told of one text only
+    assert "| 2 × 32, 32, 1 | " in page and "ours is faster than heads in series" in page
+    assert "Width 32: reading every weight once a token" in page
+    assert "| ours bfloat16 | ours float32 | transformers |" in page
 
 
 def test_a_file_that_is_no_result_is_one_line(tmp_path):

@@ -79,21 +79,48 @@ samplings = st.builds(
 )
 
 
-@settings(max_examples=300)
-@given(samplings, st.integers(0, 10**6), st.sampled_from([1e-6, 1e-3, 0.1]))
-def test_a_choice_that_is_sure_is_the_same_for_scores_a_little_off(sampling, seed, error):
+def assert_sure_choices_stay(sampling, seed, error, size, rows):
+    """Scores that are off by up to `error` change no choice that was said to be sure."""
     generator = torch.Generator().manual_seed(seed)
-    rows = 200
-    logits = torch.randn(rows, VOCABULARY, dtype=torch.float64, generator=generator)
+    logits = torch.randn(rows, size, dtype=torch.float64, generator=generator)
     logits[::3] = logits[::3].round(decimals=1)  # ties
     uniforms = torch.rand(rows, dtype=torch.float64, generator=generator)
-    seen = torch.rand(rows, VOCABULARY, generator=generator) < 0.3
-    noise = 2 * torch.rand(rows, VOCABULARY, dtype=torch.float64, generator=generator) - 1
+    seen = torch.rand(rows, size, generator=generator) < 0.3
+    noise = 2 * torch.rand(rows, size, dtype=torch.float64, generator=generator) - 1
     doubtful = unsure(logits, seen, sampling, uniforms, torch.full((rows, 1), error))
-    same = choose(logits + error * noise, seen, sampling, uniforms) == choose(
-        logits, seen, sampling, uniforms
-    )
-    assert (same | doubtful).all()
+    before = choose(logits, seen, sampling, uniforms)
+    after = choose(logits + error * noise, seen, sampling, uniforms)
+    assert ((before == after) | doubtful).all()
+    return (before != after).any()
+
+
+@settings(max_examples=200)
+@given(
+    samplings, st.integers(0, 10**6), st.sampled_from([1e-6, 1e-3, 0.1]), st.sampled_from([1, 17])
+)
+def test_a_choice_that_is_sure_is_the_same_for_scores_a_little_off(sampling, seed, error, size):
+    assert_sure_choices_stay(sampling, seed, error, size, rows=200)
+
+
+@pytest.mark.parametrize("error", [1e-3, 0.1])
+@pytest.mark.parametrize(
+    "only",
+    [
+        {},
+        {"temperature": 0},
+        {"temperature": 0.001},
+        {"temperature": 0.5},
+        {"top_k": 3},
+        {"top_k": 3, "top_p": 0.9},
+        {"top_p": 0.5},
+        {"top_p": 0.9},
+        {"min_p": 0.1},
+        {"repetition_penalty": 1.3},
+    ],
+)
+def test_each_way_to_choose_is_doubted_where_it_has_to_be(only, error):
+    sampling = SampleConfig(**{"min_p": None} | only)
+    assert assert_sure_choices_stay(sampling, 1, error, VOCABULARY, rows=30_000)
 
 
 def test_doubt_is_rare():

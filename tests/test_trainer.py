@@ -407,6 +407,15 @@ def test_bfloat16_trains_without_a_warning(tiny):
     assert summary["last_val_loss"] < 5.6
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_attention_and_muon_take_the_fast_way_of_the_format(tmp_path, text_file, precision):
+    config = load_config(None, [f"data.path={text_file}", *TINY, f"precision={precision}", *CPU])
+    trainer = Trainer(config, open_text(config), tmp_path)
+    in_bfloat16 = precision == "bfloat16"  # there PyTorch's kernel has a slow way back
+    assert all(block.attention.fused != in_bfloat16 for block in trainer.model.blocks)
+    assert trainer.optimizers[1].precision == (torch.bfloat16 if in_bfloat16 else torch.float32)
+
+
 def test_a_run_keeps_the_format_that_was_faster_when_it_began(tiny, monkeypatch):
     """Whatever is faster when it is resumed: the same run as one that was asked for it."""
     monkeypatch.setattr(trainer_module, "faster_precision", lambda *sizes: "bfloat16")

@@ -4,15 +4,7 @@ import argparse
 from typing import Any
 
 from benchmarks.measuring import Call, describe, machine, milliseconds
-from benchmarks.peers import (
-    QUICK,
-    VOCABULARY,
-    Size,
-    nanogpt_model,
-    our_model,
-    ratios,
-    transformers_model,
-)
+from benchmarks.peers import QUICK, VOCABULARY, Size, others, our_model, ratios
 
 WRITTEN = (
     Size("4x128", 4, 4, 128, 256, 1),
@@ -34,12 +26,8 @@ def generate(options: argparse.Namespace) -> dict[str, Any]:
         prompt = torch.randint(VOCABULARY, (1, 4))
         model = our_model(size).eval()
         writers = {"ours": our_writer(model, prompt, size.batch, number)}
-        if options.nanogpt:
-            nano = nanogpt_model(size, options.nanogpt).eval()
-            writers["nanoGPT"] = nanogpt_writer(nano, prompt.repeat(size.batch, 1), number)
-        if (other := transformers_model(size)) is not None:
-            other.eval()
-            writers["transformers"] = hf_writer(other, prompt.repeat(size.batch, 1), number)
+        for name, other in others(size, options.nanogpt).items():
+            writers[name] = WRITERS[name](other.eval(), prompt.repeat(size.batch, 1), number)
         times = milliseconds(writers, 0.2 if options.quick else options.seconds)
         case = ratios(size, size.batch * number, times)
         if size.batch == 1:
@@ -54,7 +42,7 @@ def generate(options: argparse.Namespace) -> dict[str, Any]:
 def bytes_a_second(number: int) -> float:
     """How fast as many numbers as the model has are read, from where the machine keeps them.
 
-    By adding them up, a matrix of the model's size at a time.
+    By adding them up, two mebibytes at a time.
     """
     import torch
 
@@ -87,7 +75,7 @@ def nanogpt_writer(model: Any, prompts: Any, number: int) -> Call:
     return lambda: model.generate(prompts, number)
 
 
-def hf_writer(model: Any, prompts: Any, number: int) -> Call:
+def transformers_writer(model: Any, prompts: Any, number: int) -> Call:
     import torch
 
     settings: dict[str, Any] = {"do_sample": True, "top_k": 0, "use_cache": True, "pad_token_id": 0}
@@ -95,3 +83,6 @@ def hf_writer(model: Any, prompts: Any, number: int) -> Call:
     return lambda: model.generate(
         prompts, attention_mask=seen, max_new_tokens=number, min_new_tokens=number, **settings
     )
+
+
+WRITERS = {"nanoGPT": nanogpt_writer, "transformers": transformers_writer}

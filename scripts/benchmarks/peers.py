@@ -23,7 +23,7 @@ class Size:
 
 
 VOCABULARY = 65  # tiny Shakespeare's characters
-QUICK = Size("2x32", 2, 2, 32, 32, 2)
+QUICK = Size("2x32", 2, 2, 32, 32, 1)
 
 
 def our_model(size: Size) -> Any:
@@ -73,6 +73,14 @@ def transformers_model(size: Size) -> Any:
     more: dict[str, Any] = {"n_positions": size.context, "vocab_size": VOCABULARY}
     ends: dict[str, Any] = {"bos_token_id": None, "eos_token_id": None}
     return GPT2LMHeadModel(GPT2Config(**shape, **drops, **more, **ends))
+
+
+def others(size: Size, nanogpt: Path | None) -> dict[str, Any]:
+    """The peers that are there, by name."""
+    models = {"transformers": transformers_model(size)}
+    if nanogpt is not None:
+        models["nanoGPT"] = nanogpt_model(size, nanogpt)
+    return {name: model for name, model in models.items() if model is not None}
 
 
 def ratios(size: Size, tokens: int, times: dict[str, float]) -> dict[str, Any]:

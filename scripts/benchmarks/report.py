@@ -43,7 +43,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
 
 def sides(found: dict[str, Any]) -> Iterator[str]:
     """A row for each size, a column for each side: tokens a second."""
-    names = list(found["cases"][0]["tokens a second"])
+    names = sorted(found["cases"][0]["tokens a second"], key=ours_first)
     yield "Tokens a second, and how many times as fast ours is."
     yield ""
     yield f"| layers × width, context, batch | {' | '.join(names)} |"
@@ -52,9 +52,9 @@ def sides(found: dict[str, Any]) -> Iterator[str]:
         size, rates = case["size"], case["tokens a second"]
         best = max(rate for name, rate in rates.items() if name.startswith("ours"))
         cells = [f"{size['layers']} × {size['width']}, {size['context']}, {size['batch']}"]
-        for name, rate in rates.items():
-            ratio = "" if name.startswith("ours") else f" ({best / rate:.2f} ×)"
-            cells.append(f"{rate:,.0f}{ratio}")
+        for name in names:
+            ratio = "" if name.startswith("ours") else f" ({best / rates[name]:.2f} ×)"
+            cells.append(f"{rates[name]:,.0f}{ratio}")
         yield f"| {' | '.join(cells)} |"
     for case in found["cases"]:
         if "share of bandwidth" in case:
@@ -65,6 +65,10 @@ def sides(found: dict[str, Any]) -> Iterator[str]:
                 f"{case['bytes a second'] / 1e9:.0f} GB a second, would take "
                 f"{case['share of bandwidth']:.0%} of the time that a token takes."
             )
+
+
+def ours_first(name: str) -> tuple[bool, str]:
+    return not name.startswith("ours"), name
 
 
 def attention_lines(found: dict[str, Any]) -> Iterator[str]:

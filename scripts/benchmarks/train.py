@@ -5,15 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.measuring import Call, describe, machine, milliseconds
-from benchmarks.peers import (
-    QUICK,
-    VOCABULARY,
-    Size,
-    nanogpt_model,
-    our_model,
-    ratios,
-    transformers_model,
-)
+from benchmarks.peers import QUICK, VOCABULARY, Size, others, our_model, ratios
 
 TRAINED = (Size("4x128", 4, 4, 128, 64, 64), Size("6x384", 6, 6, 384, 256, 16))
 
@@ -30,22 +22,24 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             "ours float32": our_step(size, torch.float32),
             "ours bfloat16": our_step(size, torch.bfloat16),
         }
-        if options.nanogpt:
-            model = nanogpt_model(size, options.nanogpt)
-            steps["nanoGPT"] = plain_step(size, model, lambda x, y, model=model: model(x, y)[1])
-        if (model := transformers_model(size)) is not None:
-            steps["transformers"] = plain_step(
-                size, model, lambda x, y, model=model: next_token_loss_of(model, x, y)
-            )
+        for name, model in others(size, options.nanogpt).items():
+            steps[name] = plain_step(size, model, LOSSES[name])
         times = milliseconds(steps, 0.2 if options.quick else options.seconds)
         cases.append(ratios(size, size.batch * size.context, times))
     return {"machine": machine(), "cases": cases}
 
 
-def next_token_loss_of(model: Any, x: Any, y: Any) -> Any:
+def nanogpt_loss(model: Any, x: Any, y: Any) -> Any:
+    return model(x, y)[1]
+
+
+def transformers_loss(model: Any, x: Any, y: Any) -> Any:
     from minigpt.loss import next_token_loss
 
     return next_token_loss(model(x).logits, y)
+
+
+LOSSES = {"nanoGPT": nanogpt_loss, "transformers": transformers_loss}
 
 
 def rows(size: Size) -> tuple[Any, Any]:
@@ -90,7 +84,7 @@ def plain_step(size: Size, model: Any, loss_of: Callable) -> Call:
     x, y = rows(size)
 
     def step() -> None:
-        loss_of(x, y).backward()
+        loss_of(model, x, y).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
