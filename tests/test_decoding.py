@@ -115,7 +115,7 @@ def test_a_choice_that_is_sure_is_the_same_for_scores_a_little_off(sampling, see
         {"top_p": 0.5},
         {"top_p": 0.9},
         {"min_p": 0.1},
-        {"repetition_penalty": 1.3},
+        {"repetition_penalty": 0.2, "temperature": 0},
     ],
 )
 def test_each_way_to_choose_is_doubted_where_it_has_to_be(only, error):
