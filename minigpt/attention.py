@@ -23,14 +23,17 @@ def causal_weights(queries: Tensor, keys: Tensor) -> Tensor:
     The T queries belong to the last T of the S positions, and none looks at a later position.
     """
     head_dim = queries.size(-1)
-    scores = queries @ keys.mT / head_dim**0.5
-    return scores.masked_fill(future(scores), float("-inf")).softmax(dim=-1)
+    scores = (queries / head_dim**0.5) @ keys.mT  # scaled first: there are fewer queries
+    return (scores + causal_mask(scores)).softmax(dim=-1)
 
 
-def future(scores: Tensor) -> Tensor:
-    """True where a key comes after its query: (…, T, S) -> (T, S)."""
+def causal_mask(scores: Tensor) -> Tensor:
+    """What to add to scores: -inf where a key comes after its query, else 0: (…, T, S) -> (T, S).
+
+    Added, not filled in, since a sum costs nothing on the way back.
+    """
     num_queries, num_keys = scores.shape[-2:]
-    everywhere = torch.ones(num_queries, num_keys, dtype=torch.bool, device=scores.device)
+    everywhere = scores.new_full((num_queries, num_keys), float("-inf"))
     return everywhere.triu(diagonal=num_keys - num_queries + 1)
 
 
@@ -159,5 +162,5 @@ class MultiHeadAttention(nn.Module):
             return F.scaled_dot_product_attention(
                 queries, keys, values, dropout_p=dropout, is_causal=is_causal
             )
-        past = ~future(queries.new_empty(num_queries, num_keys))
-        return F.scaled_dot_product_attention(queries, keys, values, past, dropout_p=dropout)
+        mask = causal_mask(queries.new_empty(num_queries, num_keys))
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=dropout)

@@ -21,7 +21,14 @@ from minigpt.averaging import AveragedWeights
 from minigpt.checkpoint import TrainingState
 from minigpt.config import Config
 from minigpt.data import Corpus
-from minigpt.device import autocast, choose_device, choose_precision, compiled, faster_precision
+from minigpt.device import (
+    autocast,
+    choose_device,
+    choose_precision,
+    compiled,
+    faster_precision,
+    keep_memory,
+)
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.generate import generate
 from minigpt.interrupts import Interrupts
@@ -50,6 +57,7 @@ class Trainer:
         self.config, self.corpus, self.run_dir = config, corpus, run_dir
         self.device = choose_device(config.device)
         self.precision, warning = choose_precision(config.precision, self.device)
+        keep_memory()
         torch.manual_seed(config.seed)
         self.model = GPT(config.model, corpus.tokenizer.vocab_size).to(self.device)
         if self.device.type == "cpu" and self.precision == torch.bfloat16:

@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> None:
     asked = parser.parse_args(arguments)
     import torch
 
-    from minigpt.attention import MultiHeadAttention, MultiHeadAttentionWrapper, future
+    from minigpt.attention import MultiHeadAttention, MultiHeadAttentionWrapper, causal_mask
 
     show = Page(asked.color == "always" or (asked.color == "auto" and wants_colour()))
     torch.manual_seed(2)
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
     show.heads("scores", scores, WORDS)
 
     show.step("5. Mask", "No word may look at a later one: those scores become minus infinity.")
-    masked = scores.masked_fill(future(scores), float("-inf"))
+    masked = scores + causal_mask(scores)
     show.heads("masked", masked, WORDS)
 
     show.step("6. Weights", "Softmax makes of each row shares that add up to 1.")

@@ -1,5 +1,9 @@
 """Where it runs: what is asked for and there is taken, what is not there is told."""
 
+import platform
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -67,3 +71,27 @@ def test_the_faster_format_is_found_by_timing_and_only_for_large_products(monkey
     assert faster_precision(*large) == "bfloat16"
     monkeypatch.setattr(devices, "PAYS", gain * 4)
     assert faster_precision(*large) == "float32"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of GNU's C library")
+def test_freed_memory_is_kept_for_the_next_step():
+    program = """
+import resource, torch
+from minigpt.device import keep_memory
+
+def page_faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        torch.ones(2_000_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+usual = page_faults()
+keep_memory()
+page_faults()
+print(usual, page_faults())
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    usual, kept = map(int, result.stdout.split())
+    assert kept < usual / 10
