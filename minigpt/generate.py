@@ -21,7 +21,7 @@ from minigpt.config import SampleConfig
 from minigpt.decoding import Decoder
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.model import GPT
-from minigpt.sampling import choose, unsure
+from minigpt.sampling import Choice
 from minigpt.tokenizer import StreamDecoder, Tokenizer
 
 SAMPLES_AT_ONCE = 64
@@ -225,14 +225,15 @@ def next_ids(
             require_numbers(logits)
             window.expand(len(samples))
         uniforms = torch.tensor([stream.random() for stream in streams], dtype=torch.float64)
+        choice = Choice(logits, seen, sampling, uniforms)
         again = torch.ones(len(samples), dtype=torch.bool)
         if cached:
-            error = ROUNDING * logits.abs().amax(-1, True)
-            again = unsure(logits, seen, sampling, uniforms, error)
+            again = choice.unsure(ROUNDING * logits.abs().amax(-1, True))
         if again.any():
             logits = logits.clone()
             logits[again] = exact.logits(window.ids[again.to(window.ids.device)])
-        chosen = choose(logits, seen, sampling, uniforms)
+            choice = Choice(logits, seen, sampling, uniforms)
+        chosen = choice.ids
         yield chosen.tolist()
         if sampling.repetition_penalty != 1:
             seen.scatter_(1, chosen[:, None], True)

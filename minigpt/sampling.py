@@ -65,57 +65,60 @@ def keep_min_p(logits: Tensor, min_p: float | None) -> Tensor:
     return logits.masked_fill(logits < best + math.log(min_p), -math.inf)
 
 
-def adjust(logits: Tensor, sampling: SampleConfig) -> Tensor:
+def keep(scores: Tensor, sampling: SampleConfig) -> Tensor:
     """The scores that a token is drawn from, -inf where it is dropped: (B, V) -> (B, V)."""
-    logits = at_temperature(logits, sampling.temperature)
-    logits = keep_top_k(logits, sampling.top_k)
-    logits = keep_top_p(logits, sampling.top_p)
-    return keep_min_p(logits, sampling.min_p)
+    scores = keep_top_k(scores, sampling.top_k)
+    scores = keep_top_p(scores, sampling.top_p)
+    return keep_min_p(scores, sampling.min_p)
 
 
-def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """Lays the probabilities (B, V) end to end and takes the tokens under the numbers (B,)."""
-    ends = probabilities.cumsum(-1)
+def draw(ends: Tensor, uniforms: Tensor) -> Tensor:
+    """Takes the tokens under the numbers (B,), of probabilities laid end to end (B, V)."""
     points = uniforms[:, None] * ends[:, -1:]
     return torch.searchsorted(ends, points, right=True)[:, 0]
 
 
-def choose(logits: Tensor, seen: Tensor, sampling: SampleConfig, uniforms: Tensor) -> Tensor:
-    """The next token of each sample: (B, V), (B, V), (B,) -> (B,); temperature 0 takes the best."""
-    logits = penalise(logits, seen, sampling.repetition_penalty)
-    if sampling.temperature == 0:
-        return logits.argmax(-1)
-    return draw(adjust(logits, sampling).softmax(-1), uniforms)
+class Choice:
+    """The next token of each sample: logits, seen (B, V), uniforms (B,) -> ids (B,).
+
+    Temperature 0 takes the best.
+    """
+
+    def __init__(
+        self, logits: Tensor, seen: Tensor, sampling: SampleConfig, uniforms: Tensor
+    ) -> None:
+        self.sampling, self.uniforms = sampling, uniforms
+        self.logits = penalise(logits, seen, sampling.repetition_penalty)
+        if sampling.temperature == 0:
+            self.ids = self.logits.argmax(-1)
+            return
+        self.scores = at_temperature(self.logits, sampling.temperature)
+        self.ends = keep(self.scores, sampling).softmax(-1).cumsum(-1)
+        self.ids = draw(self.ends, uniforms)
+
+    def unsure(self, error: Tensor) -> Tensor:
+        """Where it might be another if every score were off by up to `error`: (B, 1) -> (B,).
+
+        Errs on the side of doubt.
+        """
+        penalty, temperature = self.sampling.repetition_penalty, self.sampling.temperature
+        apart = error * (2 * max(penalty, 1 / penalty))  # by how much the distance of two is off
+        if temperature == 0:
+            return nearly_equal(self.logits, 1, apart)
+        apart, too_coarse = apart / temperature, (apart > temperature)[:, 0]
+        doubt = selection_in_doubt(self.scores, self.sampling, apart)
+        return too_coarse | doubt | border_in_doubt(self.ends, self.uniforms, apart)
 
 
 # ------------------------------------------------------------------------------ how sure that is
 
 
-def unsure(
-    logits: Tensor, seen: Tensor, sampling: SampleConfig, uniforms: Tensor, error: Tensor
-) -> Tensor:
-    """Where `choose` might choose otherwise if every score were off by up to `error` (B, 1).
-
-    (B, V), (B, V), (B,), (B, 1) -> booleans (B,). Errs on the side of doubt.
-    """
-    penalty, temperature = sampling.repetition_penalty, sampling.temperature
-    apart = 2 * error * max(penalty, 1 / penalty)  # by how much the distance of two scores is off
-    logits = penalise(logits, seen, penalty)
-    if temperature == 0:
-        return nearly_equal(logits, 1, apart)
-    apart, too_coarse = apart / temperature, (apart > temperature)[:, 0]
-    scores = at_temperature(logits, temperature)
-    doubt = selection_in_doubt(scores, sampling, apart)
-    return too_coarse | doubt | border_in_doubt(adjust(logits, sampling), uniforms, apart)
-
-
-def border_in_doubt(scores: Tensor, uniforms: Tensor, apart: Tensor) -> Tensor:
+def border_in_doubt(ends: Tensor, uniforms: Tensor, apart: Tensor) -> Tensor:
     """Whether a draw lies near a border between two tokens.
 
     If distances of scores change by less than d, and d is below 1, a sum c of some probabilities
     changes by less than 2·d·c·(1 − c).
     """
-    ends = scores.softmax(-1).cumsum(-1)
     distances = (ends - uniforms[:, None]).abs()
     return (distances <= 2 * apart * ends * (1 - ends)).any(-1)
 

@@ -16,7 +16,7 @@ from minigpt.generate import window_start
 from minigpt.heads.capture import capture_attention
 from minigpt.heads.changing import head_outputs, replacing
 from minigpt.model import GPT
-from minigpt.sampling import adjust
+from minigpt.sampling import at_temperature, keep
 from minigpt.tokenizer import Tokenizer
 from minigpt.vocabulary import frequent_words, learned_pairs
 from minigpt.weights import weights_of
@@ -214,7 +214,7 @@ def test_what_may_be_drawn_is_what_python_would_draw_from(page, settings):
     logits = torch.randn(4, 30, generator=torch.Generator().manual_seed(1)).double() * 2
     logits[3, :5] = logits[3, 5]  # equals
     sampling = SampleConfig(**({"min_p": None} | settings))
-    expected = adjust(logits, sampling).softmax(-1)
+    expected = keep(at_temperature(logits, sampling.temperature), sampling).softmax(-1)
     given = {"temperature": sampling.temperature, "topK": sampling.top_k, "topP": sampling.top_p}
     script = "([row, settings]) => $sampling.candidates(row, settings)"
     for row, shares in zip(logits, expected, strict=True):

@@ -21,7 +21,7 @@ from minigpt.config import Config, ModelConfig, SampleConfig
 from minigpt.errors import CONFIG, DATA, NON_FINITE, UserError
 from minigpt.generate import Window, Writer, generate, stream, window_start
 from minigpt.model import GPT
-from minigpt.sampling import adjust, choose, draw, penalise
+from minigpt.sampling import Choice, at_temperature, draw, keep, penalise
 from minigpt.tokenizer import Tokenizer
 
 BYTES = Tokenizer.byte()
@@ -78,6 +78,10 @@ def softmax(row):
     return [weight / sum(weights) for weight in weights]
 
 
+def adjust(logits, sampling):
+    return keep(at_temperature(logits, sampling.temperature), sampling)
+
+
 def simple_adjust(row, sampling):
     """The definition of each setting, one token after the other."""
     row = [(score - max(row)) / sampling.temperature for score in row]
@@ -117,7 +121,7 @@ def test_no_setting_and_no_score_breaks_a_draw(row, sampling, source):
     for temperature in (sampling.temperature, 0.0):
         sampling = sampling.model_copy(update={"temperature": temperature})
         uniforms = torch.tensor([source.random(), 1 - 2**-53], dtype=torch.float64)
-        chosen = choose(logits, seen, sampling, uniforms)
+        chosen = Choice(logits, seen, sampling, uniforms).ids
         assert chosen.shape == (2,)
         assert all(0 <= token < len(row) for token in chosen.tolist())
 
@@ -129,7 +133,7 @@ def test_the_coldest_settings_take_the_best(row, uniform):
     seen, uniforms = torch.zeros_like(logits, dtype=torch.bool), torch.tensor([uniform])
     for cold in ({"temperature": 0}, {"temperature": 1e-8}, {"top_k": 1}, {"top_p": 0},
                  {"top_p": 1e-9}, {"min_p": 1}):  # fmt: skip
-        assert choose(logits, seen, sampling(**cold), uniforms.double()).tolist() == [
+        assert Choice(logits, seen, sampling(**cold), uniforms.double()).ids.tolist() == [
             row.index(max(row))
         ]
 
@@ -157,10 +161,10 @@ def test_the_smallest_set_that_reaches_top_p_is_kept():
 def test_draws_have_the_probabilities_and_never_a_dropped_token():
     probabilities = torch.tensor([[0.0, 0.25, 0.0, 0.5, 0.25, 0.0]], dtype=torch.float64)
     uniforms = torch.arange(1000, dtype=torch.float64) / 1000
-    counts = draw(probabilities.expand(1000, -1), uniforms).bincount(minlength=6)
+    counts = draw(probabilities.cumsum(-1).repeat(1000, 1), uniforms).bincount(minlength=6)
     assert counts.tolist() == [0, 250, 0, 500, 250, 0]
     last = torch.tensor([1 - 2**-53], dtype=torch.float64)
-    assert draw(probabilities, last).item() == 4
+    assert draw(probabilities.cumsum(-1), last).item() == 4
 
 
 # ------------------------------------------------------------------------------ always one text
@@ -268,7 +272,16 @@ def test_an_interruption_keeps_the_text_so_far():
 def written(monkeypatch, text: bytes, **settings):
     """The pieces that a model shows which writes exactly these bytes."""
     ids = iter(text)
-    monkeypatch.setattr(writing, "choose", lambda *_: torch.tensor([next(ids)]))
+
+    class Dictated(Choice):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.ids = torch.tensor([next(ids)])
+
+        def unsure(self, error):
+            return torch.zeros(1, dtype=torch.bool)
+
+    monkeypatch.setattr(writing, "Choice", Dictated)
     return list(stream(MODEL, BYTES, "", sampling(max_new_tokens=len(text), **settings), 1))
 
 
