@@ -15,14 +15,16 @@ from typing import Any
 Call = Callable[[], object]
 
 
-def milliseconds(calls: dict[str, Call], seconds: float) -> dict[str, float]:
+def milliseconds(calls: dict[str, Call], seconds: float, by_wall: bool = False) -> dict[str, float]:
     """The median time of each call; they take turns, at least five each, for about `seconds`.
 
-    One thread is timed by the processor's clock, which stands still while other programs run.
+    One thread is timed by the processor's clock, which stands still while other programs run,
+    unless `by_wall`: what other processes do is not on that clock.
     """
     import torch
 
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    own_time = torch.get_num_threads() == 1 and not by_wall
+    clock = time.process_time if own_time else time.perf_counter
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}

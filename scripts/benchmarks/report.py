@@ -16,7 +16,7 @@ from minigpt.storage import write_text
 HEAD = """# Benchmarks
 
 Made by `python scripts/benchmark.py report`, from what its other questions wrote with `--json`; no
-number is typed by hand. Everything in a row ran in one process, in turns; medians. Ratios say how
+number is typed by hand. Everything in a row ran in turns; medians. Ratios say how
 many times as fast ours is; read them before the absolute numbers, which depend on the machine.
 What limits these speeds, and what was tried, is told in [docs/performance.md](docs/performance.md).
 """
@@ -57,6 +57,12 @@ def sides(found: dict[str, Any]) -> Iterator[str]:
             cells.append(f"{rates[name]:,.0f}{ratio}")
         yield f"| {' | '.join(cells)} |"
     for case in found["cases"]:
+        if "memory" in case:
+            width, held = case["size"]["width"], case["memory"]
+            yield ""
+            yield f"Memory at its height, width {width}: " + ", ".join(
+                f"{name} {held[name] / 2**20:,.0f} MiB" for name in names
+            )
         if "share of bandwidth" in case:
             width = case["size"]["width"]
             yield ""
