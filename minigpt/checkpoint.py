@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from minigpt import storage
+from minigpt import distributed, storage
 from minigpt.command_line import load_config
 from minigpt.config import Config
 from minigpt.errors import NON_FINITE, UserError
@@ -66,15 +66,18 @@ def save(
     """Writes a checkpoint, reads it back, then removes older ones; returns its folder.
 
     `averaged` are the weights to use where they are not those that train. The best checkpoint
-    and the `keep` newest stay. Raises UserError when a weight is not finite or the disk is full.
+    and the `keep` newest stay. Of several processes all must call this, and the first one writes
+    the same files as one process alone. Raises UserError when a weight is not finite or the disk is full.
     """
     weights = weights_of(model)
     training = optimizer_tensors(model, optimizers)
     if averaged is not None:
         training |= {f"weights.{name}": tensor for name, tensor in weights.items()}
         weights = averaged
-    require_finite(weights | training, state.step)
     folder = run_dir / "checkpoints" / f"step-{state.step:08d}"
+    if not distributed.is_first():
+        return folder
+    require_finite(weights | training, state.step)
     with storage.new_folder(folder) as temporary:
         storage.write_bytes(temporary / "model.safetensors", to_bytes(weights))
         storage.write_bytes(temporary / "optimizer.safetensors", to_bytes(training))
@@ -101,6 +104,7 @@ def surroundings() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
+        "processes": distributed.world_size(),
     }
 
 

@@ -195,6 +195,9 @@ class Config(Settings):
         "auto", "number format of the products; auto: what is faster here"
     )
     compile: Literal["auto", "off", "on"] = setting("auto", "torch.compile; auto: on a GPU")
+    shard: bool = setting(
+        False, "with several processes: each keeps a part of the model, which saves memory"
+    )
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from minigpt.config import TrainConfig
+from minigpt.distributed import like, whole
 
 # ------------------------------------------------------------------------------ schedules
 
@@ -64,7 +65,8 @@ class Muon(torch.optim.Muon):
     """PyTorch's Muon, one product for all matrices of a shape, and in float32 unless told.
 
     PyTorch orthogonalises in bfloat16, which a processor without bfloat16 units computes some
-    eighty times more slowly than float32.
+    eighty times more slowly than float32. A matrix that is shared out among processes is put
+    together for it.
     """
 
     precision = torch.float32  # of the orthogonalisation
@@ -85,11 +87,12 @@ class Muon(torch.optim.Muon):
         averages = [self.momentum_of(parameter) for parameter in parameters]
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         nesterov = torch._foreach_lerp(gradients, averages, group["momentum"])
-        stacked = torch.stack(nesterov).to(self.precision)
+        stacked = torch.stack([whole(matrix) for matrix in nesterov]).to(self.precision)
         updates = orthogonalised(stacked, group["ns_coefficients"], group["ns_steps"]).float()
         rate = group["lr"] * 0.2 * max(parameters[0].shape) ** 0.5
         torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(parameters, list(updates.unbind()), alpha=-rate)
+        shares = [like(update, p) for update, p in zip(updates, parameters, strict=True)]
+        torch._foreach_add_(parameters, shares, alpha=-rate)
 
     def momentum_of(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]

@@ -67,7 +67,7 @@ def changed_surroundings(folder: Path) -> list[str]:
     return [
         f"{key} was {written[key]} and is now {now[key]}; results may differ slightly"
         for key in now
-        if written[key] != now[key]
+        if written.get(key, now[key]) != now[key]
     ]
 
 

@@ -96,6 +96,14 @@ def new_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def claimed(path: Path) -> bool:
+    """Makes an empty file, and tells whether this process was the first to do so."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        return True
+    return False
+
+
 def append_line(path: Path, line: str) -> None:
     """Adds one line to a log; a torn last line is for the reader to drop."""
     with _explained(path), open(path, "ab") as file:

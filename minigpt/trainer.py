@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from minigpt import checkpoint, run_directory, storage
+from minigpt import checkpoint, distributed, run_directory, storage
 from minigpt.averaging import AveragedWeights
 from minigpt.checkpoint import TrainingState
 from minigpt.config import Config
@@ -36,8 +36,8 @@ from minigpt.loss import NOTHING, bits_per_byte, evaluate, mean_loss, token_loss
 from minigpt.loss_plot import draw_loss
 from minigpt.model import GPT
 from minigpt.optim import build_optimizers, learning_rate
-from minigpt.training_log import TrainingLog
-from minigpt.weights import load_optimizers, load_weights, read_tensors
+from minigpt.training_log import Silence, TrainingLog
+from minigpt.weights import load_optimizers, load_weights, read_tensors, unsharded
 
 Observer = Callable[[int, GPT], None]
 
@@ -53,13 +53,17 @@ class Trainer:
         resume_from: Path | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        self.observers = observers
+        self.sharded = config.shard and distributed.world_size() > 1
+        self.observers = observers if distributed.is_first() and not self.sharded else ()
         self.config, self.corpus, self.run_dir = config, corpus, run_dir
-        self.device = choose_device(config.device)
+        self.device = choose_device(distributed.own_device(config.device))
         self.precision, warning = choose_precision(config.precision, self.device)
         keep_memory()
         torch.manual_seed(config.seed)
-        self.model = GPT(config.model, corpus.tokenizer.vocab_size).to(self.device)
+        self.model = GPT(config.model, corpus.tokenizer.vocab_size)
+        if self.sharded:
+            distributed.shared_out(self.model, self.model.blocks, self.device.type)
+        self.model.to(self.device)
         if self.device.type == "cpu" and self.precision == torch.bfloat16:
             self.model.write_out_attention()  # PyTorch's kernel has a slow way back there
         self.optimizers = build_optimizers(self.model, config.train, self.precision)
@@ -68,8 +72,10 @@ class Trainer:
         self.state = TrainingState(corpus=corpus.fingerprint)
         if resume_from is not None:
             self.restore(resume_from)
-        self.forward, slow = compiled(self.model, config.compile, self.device)
-        self.log = TrainingLog(run_dir, self.state.step, config.train.max_steps)
+        forward = distributed.with_common_gradients(self.model)
+        self.forward, slow = compiled(forward, config.compile, self.device)
+        first, last = self.state.step, config.train.max_steps
+        self.log = TrainingLog(run_dir, first, last) if distributed.is_first() else Silence()
         self.log.say(self.description())
         for message in filter(None, (warning, slow)):
             self.log.say(f"warning: {message}")
@@ -80,6 +86,8 @@ class Trainer:
     def description(self) -> str:
         precision = str(self.precision).removeprefix("torch.")
         where = f"{self.device}, {precision}, {torch.get_num_threads()} threads"
+        if distributed.world_size() > 1:
+            where += f", {distributed.world_size()} processes"
         tokens = f"{len(self.corpus.train.ids):,} tokens of {self.corpus.name}"
         return f"{self.run_dir}: {self.model.num_parameters:,} parameters, {tokens}, {where}"
 
@@ -89,7 +97,7 @@ class Trainer:
         """Trains to the end, or to a signal; returns the exit code."""
         self.model.train()
         with Interrupts() as interrupted:
-            while not (self.finished() or interrupted):
+            while not (self.finished() or distributed.highest(interrupted.exit_code or 0)):
                 self.train_step()
                 for look in self.observers:
                     look(self.state.step, self.model)
@@ -101,9 +109,11 @@ class Trainer:
                     self.sample()
             if self.saved_step != self.state.step:
                 self.save()
+            exit_code = distributed.highest(interrupted.exit_code or 0)
         self.log.close()
-        self.draw()
-        return interrupted.exit_code or 0
+        if distributed.is_first():
+            self.draw()
+        return int(exit_code)
 
     def finished(self) -> bool:
         if self.progress() >= 1:
@@ -115,7 +125,9 @@ class Trainer:
         """The share of the training that is done, by steps or by the clock: what is further."""
         by_steps = self.state.step / self.config.train.max_steps
         minutes = self.config.train.max_minutes
-        return max(by_steps, self.log.seconds / 60 / minutes if minutes else 0.0)
+        if not minutes:
+            return by_steps
+        return max(by_steps, distributed.from_first(lambda: self.log.seconds) / 60 / minutes)
 
     def due(self, interval: int) -> bool:
         return self.state.step % interval == 0
@@ -149,30 +161,35 @@ class Trainer:
     def accumulate_gradients(self) -> tuple[float, int]:
         """Backpropagates the mean loss of one global batch; returns it and the token count."""
         batches = [self.batch(micro_step) for micro_step in range(self.config.train.accumulate)]
-        num_tokens = sum(int((y != NOTHING).sum()) for _, y in batches)
+        num_tokens = int(distributed.total(sum(int((y != NOTHING).sum()) for _, y in batches)))
+        share = num_tokens / distributed.world_size()  # the processes' gradients are averaged
         total = 0.0
         for micro_step, (x, y) in enumerate(batches):
             self.seed_dropout(micro_step)
-            with autocast(self.device, self.precision):
-                logits = self.forward(x)
-            loss = token_losses(logits.float(), y).sum() / num_tokens
-            loss.backward()
+            with distributed.gradients_at(self.forward, last=micro_step == len(batches) - 1):
+                with autocast(self.device, self.precision):
+                    logits = self.forward(x)
+                loss = token_losses(logits.float(), y).sum() / share
+                loss.backward()
             total += loss.item()
-        return total, num_tokens
+        return distributed.total(total) / distributed.world_size(), num_tokens
 
     def batch(self, micro_step: int) -> tuple[Tensor, Tensor]:
         x, y = self.corpus.train.batch(
             self.config.seed,
             self.state.step,
             micro_step,
-            batch_size=self.config.train.batch_size,
+            distributed.rank(),
+            distributed.world_size(),
+            batch_size=self.config.train.batch_size // distributed.world_size(),
             context_length=self.config.model.context_length,
         )
         return torch.from_numpy(x).to(self.device), torch.from_numpy(y).to(self.device)
 
     def seed_dropout(self, micro_step: int) -> None:
         if self.config.model.dropout:
-            entropy = (self.config.seed, self.state.step, micro_step)
+            entropy = [self.config.seed, self.state.step, micro_step]
+            entropy += [distributed.rank()] if distributed.rank() else []
             torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
 
     def require_finite(self, name: str, value: float) -> None:
@@ -192,7 +209,7 @@ class Trainer:
         state, context_length = self.state, self.config.model.context_length
         with self.weights_to_use():
             losses = evaluate(self.model, self.corpus.val, context_length)
-        state.val_loss = mean_loss(losses)
+        state.val_loss = distributed.from_first(lambda: mean_loss(losses))
         self.require_finite("validation loss", state.val_loss)
         if state.best_val_loss is None or state.val_loss < state.best_val_loss:
             state.best_val_loss, state.best_step = state.val_loss, state.step
@@ -235,8 +252,11 @@ class Trainer:
 
     def sample(self) -> None:
         with self.weights_to_use():
+            model = unsharded(self.model)  # for which a sharded one needs all processes
+            if not distributed.is_first():
+                return
             texts = generate(
-                self.model,
+                model,
                 self.corpus.tokenizer,
                 self.config.sample.prompt,
                 self.config.sample.model_copy(update={"num_samples": 1}),
@@ -279,8 +299,9 @@ def with_precision(config: Config) -> Config:
     """On a CPU, `precision: auto` becomes what is faster here, so that the run keeps it."""
     if config.precision != "auto" or choose_device(config.device).type != "cpu":
         return config
-    rows = config.train.batch_size * config.model.context_length
-    chosen = faster_precision(rows, config.model.embed_dim, config.model.feed_forward_dim)
+    rows = config.train.batch_size // distributed.world_size() * config.model.context_length
+    width, hidden = config.model.embed_dim, config.model.feed_forward_dim
+    chosen = distributed.from_first(lambda: faster_precision(rows, width, hidden))
     return config.model_copy(update={"precision": chosen})
 
 
@@ -298,16 +319,24 @@ def train(
     loss is not finite.
     """
     config = with_precision(config)
-    with storage.locked(run_dir):
-        checkpoint_folder: Path | None = None
-        warnings: list[str] = []
-        if resume:
-            checkpoint_folder, warnings = run_directory.resume(run_dir, config, corpus)
-        else:
-            run_directory.start(run_dir, config, corpus)
-        trainer = Trainer(config, corpus, run_dir, checkpoint_folder, observers)
+    distributed.require_same("the texts", corpus.fingerprint)
+    with storage.locked(run_dir) if distributed.is_first() else contextlib.nullcontext():
+        found, warnings = distributed.from_first(lambda: prepare(run_dir, config, corpus, resume))
+        trainer = Trainer(config, corpus, run_dir, Path(found) if found else None, observers)
         for warning in warnings:
             trainer.log.say(f"warning: {warning}")
         exit_code = trainer.run()
-        storage.write_json(run_dir / "summary.json", trainer.summary())
+        if distributed.is_first():
+            storage.write_json(run_dir / "summary.json", trainer.summary())
     return exit_code
+
+
+def prepare(
+    run_dir: Path, config: Config, corpus: Corpus, resume: bool
+) -> tuple[str | None, list[str]]:
+    """Makes a run directory or finds where to go on in it: a checkpoint's folder, and warnings."""
+    if resume:
+        folder, warnings = run_directory.resume(run_dir, config, corpus)
+        return str(folder), warnings
+    run_directory.start(run_dir, config, corpus)
+    return None, []

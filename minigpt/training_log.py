@@ -87,6 +87,25 @@ class TrainingLog:
         self.bar.close()
 
 
+class Silence(TrainingLog):
+    """The log of a process that is not the first: it says and keeps nothing."""
+
+    def __init__(self) -> None:
+        self.records, self.seconds_before, self.started = [], 0.0, time.monotonic()
+
+    def say(self, line: str) -> None: ...
+
+    def training(self, *_: Any, **more: Any) -> None: ...
+
+    def evaluation(self, *_: Any, **more: Any) -> None: ...
+
+    def sample(self, *_: Any, **more: Any) -> None: ...
+
+    def advance(self, expected_steps: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     """The records of a run, in order; a line torn by a power cut is left out."""
     path = run_dir / "metrics.jsonl"

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor, nn
 
+from minigpt.distributed import is_shared_out, like, whole
 from minigpt.errors import DATA, UserError
 from minigpt.model import GPT
 from minigpt.saved_runs import damaged
@@ -31,22 +32,34 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The model's weights by name, on the CPU, a tied head left out."""
+    """The model's weights by name, whole and on the CPU, a tied head left out."""
     tied = isinstance(model, GPT) and model.config.tie_embeddings
     tensors = model.state_dict().items()
-    return {name: tensor.cpu() for name, tensor in tensors if not (tied and name == TIED)}
+    return {name: whole(tensor).cpu() for name, tensor in tensors if not (tied and name == TIED)}
 
 
 def load_weights(model: GPT, weights: dict[str, Tensor], where: str = "checkpoint") -> None:
     """The reverse of `weights_of`; raises UserError where names or shapes differ."""
     if model.config.tie_embeddings and "token_embedding.weight" in weights:
         weights = weights | {TIED: weights["token_embedding.weight"]}
+    needed = model.state_dict()
     try:
-        model.load_state_dict(weights)
+        model.load_state_dict(
+            {n: like(weight, needed[n]) if n in needed else weight for n, weight in weights.items()}
+        )
     except RuntimeError:
         what = f"does not fit config.yaml and tokenizer.json: {misfit(model, weights)}"
         advice = "put back those that it was trained with"
         raise UserError(f"{where}: {what}; {advice}", DATA) from None
+
+
+def unsharded(model: GPT) -> GPT:
+    """A model that one process can use alone: itself, or a copy where it was shared out."""
+    if not any(map(is_shared_out, model.parameters())):
+        return model
+    copy = GPT(model.config, model.vocab_size)
+    load_weights(copy, weights_of(model))
+    return copy.train(model.training)
 
 
 def misfit(model: GPT, weights: dict[str, Tensor]) -> str:
@@ -68,7 +81,7 @@ def optimizer_tensors(
     """What the optimisers remember, as `optimizer.parameter.key` -> tensor."""
     names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
     return {
-        f"{index}.{names[parameter]}.{key}": tensor.cpu()
+        f"{index}.{names[parameter]}.{key}": whole(tensor).cpu()
         for index, optimizer in enumerate(optimizers)
         for parameter, memory in optimizer.state.items()
         for key, tensor in memory.items()
@@ -86,4 +99,5 @@ def load_optimizers(
             parameter_name, _, key = rest.rpartition(".")
             parameter = parameters[parameter_name]
             device = "cpu" if key == "step" and not parameter.is_cuda else parameter.device
-            optimizers[int(index)].state[parameter][key] = tensor.to(device)
+            kept = tensor if key == "step" else like(tensor, parameter)
+            optimizers[int(index)].state[parameter][key] = kept.to(device)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from minigpt import distributed
 from minigpt.errors import run_command  # the others later: run_command answers Ctrl-C in one line
 
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ def main(arguments: list[str]) -> int:
     from minigpt.train_arguments import parse_train_arguments
 
     asked = parse_train_arguments(arguments)
-    corpus = open_corpus(asked.config)
-    if asked.dry_run:
-        from minigpt.dry_run import describe
+    with distributed.joined(asked.config):
+        corpus = distributed.in_turn(lambda: open_corpus(asked.config))
+        if asked.dry_run:
+            from minigpt.dry_run import describe
 
-        print(describe(asked.config, corpus))
-        return 0
-    return start(asked, corpus)
+            print(describe(asked.config, corpus))
+            return 0
+        return start(asked, corpus)
 
 
 def open_corpus(config: "Config") -> "Corpus":
@@ -45,10 +47,13 @@ def start(asked: "TrainArguments", corpus: "Corpus") -> int:
     from minigpt.trainer import train
 
     choose_device(asked.config.device)  # raises UserError before there is a folder for the run
-    run_dir = asked.resume or Path(asked.config.run_dir or next_name(asked.name))
+    run_dir = asked.resume or Path(
+        asked.config.run_dir or distributed.from_first(lambda: str(next_name(asked.name)))
+    )
     resume, observers = asked.resume is not None, list(who_looks_on(asked.config, run_dir))
     exit_code = train(asked.config, corpus, run_dir, resume, observers)
-    print(closing_words(run_dir, exit_code))
+    if distributed.is_first():
+        print(closing_words(run_dir, exit_code))
     return exit_code
 
 
@@ -61,4 +66,4 @@ def who_looks_on(config: "Config", run_dir: Path) -> "Iterator[Observer]":
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(distributed.with_one_voice(main))
