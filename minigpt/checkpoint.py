@@ -66,8 +66,8 @@ def save(
     """Writes a checkpoint, reads it back, then removes older ones; returns its folder.
 
     `averaged` are the weights to use where they are not those that train. The best checkpoint
-    and the `keep` newest stay. Of several processes all must call this, and the first one writes
-    the same files as one process alone. Raises UserError when a weight is not finite or the disk is full.
+    and the `keep` newest stay. Of several processes all must call this; the first writes what one
+    alone would. Raises UserError when a weight is not finite or the disk is full.
     """
     weights = weights_of(model)
     training = optimizer_tensors(model, optimizers)

@@ -16,11 +16,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from minigpt import storage
-from minigpt.config import Config
 from minigpt.errors import (
     CONFIG,
     INTERRUPTED,
@@ -29,10 +29,13 @@ from minigpt.errors import (
     Terminated,
     UserError,
     is_lack_of_memory,
+    run_command,
 )
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from minigpt.config import Config
 
 T = TypeVar("T")
 PATIENCE = timedelta(minutes=30)  # with a process that is alive and says nothing
@@ -79,7 +82,7 @@ def own_device(name: str) -> str:
 
 
 @contextlib.contextmanager
-def joined(config: Config) -> Iterator[None]:
+def joined(config: "Config") -> Iterator[None]:
     """A context in which the processes know of each other, and which they leave together.
 
     Raises UserError where they can't share the work, and where one of them is lost.
@@ -102,12 +105,11 @@ def joined(config: Config) -> Iterator[None]:
         require_same("the settings", config.model_dump_json())
         yield
         barrier()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # torchrun ends the others as soon as one has left
+    ignore_signals()
     dist.destroy_process_group()
 
 
-def require_shares(config: Config) -> None:
+def require_shares(config: "Config") -> None:
     """Raises UserError where the settings do not suit so many processes."""
     number, rows = world_size(), config.train.batch_size
     if rows % number:
@@ -144,22 +146,36 @@ def losses_explained() -> Iterator[None]:
 # ------------------------------------------------------------------------------ one voice
 
 
-def with_one_voice(main: Callable[[list[str]], int | None]) -> Callable[[list[str]], int | None]:
-    """`main` for each of several processes: only the first of a machine to fail says why."""
+def run_command_together(main: Callable[[list[str]], int | None]) -> NoReturn:
+    """`run_command` for perhaps one of several: what fails is told once on each machine."""
     if world_size() == 1:
-        return main
+        run_command(main)
+    if not is_first():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        run_command(partial(told_once, main))
+    except SystemExit as end:
+        if end.code:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(int(end.code))  # now: PyTorch's threads still wait for the others
+        raise
 
-    def main_of_one(arguments: list[str]) -> int | None:
-        if not is_first():
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        try:
-            return main(arguments)
-        except (Exception, KeyboardInterrupt) as error:
-            if storage.claimed(Path(os.environ["TORCHELASTIC_ERROR_FILE"]).parent.with_name("told")):
-                raise
-            sys.exit(exit_code_of(error))
 
-    return main_of_one
+def told_once(main: Callable[[list[str]], int | None], arguments: list[str]) -> int | None:
+    try:
+        return main(arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        ignore_signals()
+        if storage.claimed(Path(os.environ["TORCHELASTIC_ERROR_FILE"]).parent.with_name("told")):
+            raise
+        return exit_code_of(error)
+
+
+def ignore_signals() -> None:
+    """To be called when all that is left is to leave: torchrun then ends those that are slower."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -241,7 +257,9 @@ def with_common_gradients(model: "nn.Module") -> "nn.Module":
         return model  # FSDP does the same by itself
     from torch.nn.parallel import DistributedDataParallel
 
-    return DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+    copies = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    copies.broadcast_buffers = False  # they hold the positions' angles, which never change
+    return copies
 
 
 def gradients_at(forward: Callable, last: bool) -> contextlib.AbstractContextManager:

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minigpt import distributed
-from minigpt.errors import run_command  # the others later: run_command answers Ctrl-C in one line
+from minigpt import distributed  # the others later: it answers Ctrl-C in one line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,4 +65,4 @@ def who_looks_on(config: "Config", run_dir: Path) -> "Iterator[Observer]":
 
 
 if __name__ == "__main__":
-    run_command(distributed.with_one_voice(main))
+    distributed.run_command_together(main)
