@@ -155,11 +155,10 @@ def run_command_together(main: Callable[[list[str]], int | None]) -> NoReturn:
     try:
         run_command(partial(told_once, main))
     except SystemExit as end:
-        if end.code:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(int(end.code))  # now: PyTorch's threads still wait for the others
-        raise
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Python's own way out aborts now and then: threads of PyTorch's are still at work.
+        os._exit(int(end.code or 0))
 
 
 def told_once(main: Callable[[list[str]], int | None], arguments: list[str]) -> int | None:

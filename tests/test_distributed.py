@@ -5,10 +5,12 @@ Real processes, started by torchrun as people start them, on this machine's proc
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,15 +18,14 @@ import torch
 from conftest import REPOSITORY, TINY
 from safetensors.torch import load_file
 
-from minigpt import distributed, saved_runs
+from minigpt import saved_runs
 from minigpt.command_line import load_config
-from minigpt.data import Split
-from minigpt.errors import CONFIG, LOCKED, NON_FINITE, RESOURCES
+from minigpt.data import NOTHING, Split
+from minigpt.errors import CONFIG, NON_FINITE, RESOURCES
 from minigpt.text import open_text
 from minigpt.trainer import train
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
-STEPS = 50
 TRAINER = str(REPOSITORY / "scripts" / "train.py")
 
 
@@ -38,12 +39,18 @@ def run(command, cwd):
 
 
 def settings(text_file, *overrides):
-    return [f"data.path={text_file}", *TINY, f"max_steps={STEPS}", "eval_interval=10", *overrides]
+    return [f"data.path={text_file}", *TINY, *overrides]
 
 
-def train_here(text_file, run_dir, *overrides, resume=False):
+def train_here(text_file, run_dir, *overrides, stop_at=0, resume=False):
+    """Trains in this process, until a signal after the step `stop_at`."""
+
+    def stop(step, model):
+        if step == stop_at:
+            signal.raise_signal(signal.SIGINT)
+
     config = load_config(None, settings(text_file, *overrides))
-    return train(config, open_text(config), run_dir, resume)
+    return train(config, open_text(config), run_dir, resume, [stop])
 
 
 def last(run_dir):
@@ -59,27 +66,30 @@ def records(run_dir):
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 
 
-def require_same_losses(first, second, tolerance=1e-6):
+def require_same_losses(first, second, steps):
     found = []
     for run_dir in (first, second):
         rows = records(run_dir)
-        assert [r["step"] for r in rows if "train_loss" in r] == list(range(1, STEPS + 1))
+        assert [r["step"] for r in rows if "train_loss" in r] == list(range(1, steps + 1))
         found.append([r.get("train_loss", r.get("val_loss")) for r in rows])
-    np.testing.assert_allclose(*found, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------ the same training
 
 MANY = """
-import json, signal, sys
+import json, os, signal, sys
 from pathlib import Path
+
+import numpy as np
 
 from minigpt import distributed
 from minigpt.command_line import load_config
+from minigpt.data import NOTHING, Split
 from minigpt.text import open_text
 from minigpt.trainer import Trainer, train
 
-plain_step = Trainer.train_step
+plain_step, plain_batch = Trainer.train_step, Split.batch
 
 
 def step_then_signal(self):
@@ -88,59 +98,249 @@ def step_then_signal(self):
         signal.raise_signal(signal.SIGINT)
 
 
+def ragged_batch(self, *place, **size):
+    x, y = plain_batch(self, *place, **size)
+    return x, np.where(x < 105, NOTHING, y)
+
+
 Trainer.train_step = step_then_signal
 with distributed.joined(load_config(None, ["device=cpu"])):
     for name, overrides, stop_at, resume in json.loads(sys.argv[1]):
+        Split.batch = ragged_batch if "ragged" in name else plain_batch
         config = load_config(None, overrides)
         corpus = distributed.in_turn(lambda: open_text(config))
         code = train(config, corpus, Path(name), resume)
-        print("ended", name, code)
+        sys.stdout.write(f"ended {name} {code}\\n")  # at once: two processes write
+os._exit(0)  # as minigpt does
 """
+
+plain_batch = Split.batch
+
+
+def ragged_batch(self, *place, **size):
+    """Rows in which more or less is left to predict."""
+    x, y = plain_batch(self, *place, **size)
+    return x, np.where(x < 105, NOTHING, y)
+
 
 EQUAL = {
     "one": [],
     "four": ["accumulate=4", "batch_size=2"],
+    "ragged": ["accumulate=2"],
     "averaged": ["ema=0.9", "optimizer=adamw", "tie_embeddings=no", "positions=learned"],
 }
+LONG = ["max_steps=50", "eval_interval=20"]
+WAYS = ["off", "on"]  # settings of shard
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory, text_file):
     """A folder with runs by one process and by two, of which some were stopped in between."""
-    home = tmp_path_factory.mktemp("together")
-    cases = []
-    for name, overrides in EQUAL.items():
-        for shard in ("off", "on"):
-            words = settings(text_file, *overrides, f"shard={shard}")
-            cases.append((f"{name}-2-{shard}", words, 0, False))
-    for shard in ("off", "on"):
-        words = settings(text_file, "dropout=0.2", f"shard={shard}")
-        cases.append((f"whole-{shard}", words, 0, False))
-        cases.append((f"parts-{shard}", words, 33, False))
-        cases.append((f"parts-{shard}", words, 0, True))
-        cases.append((f"from-1-{shard}", settings(text_file, f"shard={shard}"), 0, True))
-        cases.append((f"to-1-{shard}", settings(text_file, f"shard={shard}"), 33, False))
-    cwd = os.getcwd()
-    os.chdir(home)
-    try:
+    home, cases = tmp_path_factory.mktemp("together"), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
         for name, overrides in EQUAL.items():
-            train_here(text_file, home / f"{name}-1", *overrides)
-        for shard in ("off", "on"):
-            train_here(text_file, home / f"from-1-{shard}", "max_steps=20", "schedule=constant")
-    finally:
-        os.chdir(cwd)
+            patch.setattr(Split, "batch", ragged_batch if name == "ragged" else plain_batch)
+            train_here(text_file, home / f"{name}-1", *LONG, *overrides)
+        patch.setattr(Split, "batch", plain_batch)
+        train_here(text_file, home / "alone")
+        for shard in WAYS:
+            assert train_here(text_file, home / f"1-to-2-{shard}", stop_at=7) == 130
+    for shard in WAYS:
+        plain = settings(text_file, f"shard={shard}")
+        dropout = [*plain, "dropout=0.2", "accumulate=2"]
+        cases += [(f"{name}-2-{shard}", [*plain, *LONG, *EQUAL[name]], 0, False) for name in EQUAL]
+        cases.append((f"whole-{shard}", dropout, 0, False))
+        cases.append((f"parts-{shard}", dropout, 7, False))
+        cases.append((f"parts-{shard}", dropout, 0, True))
+        cases.append((f"2-to-1-{shard}", plain, 7, False))
+        cases.append((f"1-to-2-{shard}", plain, 0, True))
     (home / "many.py").write_text(MANY)
     done = run(torchrun(json.dumps(cases), script="many.py"), home)
-    assert done.returncode == 0, done.stderr
-    (home / "out.txt").write_text(done.stdout)
+    assert done.returncode == 0, done.stderr[-6000:]
+    ends = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("ended")]
+    for name, _, stop_at, _ in cases:
+        assert ends.count([name, "130" if stop_at else "0"]) == 2, name
     return home
 
 
-@pytest.mark.parametrize("shard", ["off", "on"])
+@pytest.mark.parametrize("shard", WAYS)
 @pytest.mark.parametrize("name", EQUAL)
 def test_two_processes_have_the_losses_of_one(home, name, shard):
-    require_same_losses(home / f"{name}-1", home / f"{name}-2-{shard}")
+    require_same_losses(home / f"{name}-1", home / f"{name}-2-{shard}", steps=50)
     ends = [load_file(last(home / f"{name}-{way}") / FILES[0]) for way in ("1", f"2-{shard}")]
     assert ends[0].keys() == ends[1].keys()
     for weight in ends[0]:
         torch.testing.assert_close(ends[0][weight], ends[1][weight], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("shard", WAYS)
+def test_two_processes_stopped_by_a_signal_to_one_and_resumed_are_two_uninterrupted(home, shard):
+    require_same_end(home / f"whole-{shard}", home / f"parts-{shard}")
+
+
+@pytest.mark.parametrize("shard", WAYS)
+def test_begun_by_one_and_ended_by_two(home, shard):
+    require_same_losses(home / "alone", home / f"1-to-2-{shard}", steps=12)
+
+
+@pytest.mark.parametrize("shard", WAYS)
+def test_begun_by_two_and_ended_by_one(home, shard, text_file, monkeypatch, capsys):
+    monkeypatch.chdir(home)
+    run_dir = home / f"2-to-1-{shard}"
+    assert train_here(text_file, run_dir, resume=True) == 0
+    require_same_losses(home / "alone", run_dir, steps=12)
+    assert "warning: processes was 2 and is now 1" in capsys.readouterr().out
+
+
+def test_unequal_counts_are_unequal(text_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    corpus = open_text(load_config(None, settings(text_file)))
+    _, targets = ragged_batch(corpus.train, 1337, 0, batch_size=4, context_length=24)
+    first, second = ((rows != NOTHING).sum() for rows in np.split(targets, 2))
+    assert first != second and first and second
+
+
+def test_the_rows_of_a_batch_are_shared_out_and_none_is_taken_twice():
+    split, size = Split(np.arange(500), 500), {"context_length": 7}
+    for micro_step in range(3):
+        alone, _ = split.batch(5, 9, micro_step, batch_size=12, **size)
+        for number in (2, 3, 4):
+            rows = [
+                split.batch(5, 9, micro_step, rank, number, batch_size=12 // number, **size)[0]
+                for rank in range(number)
+            ]
+            np.testing.assert_array_equal(alone, np.concatenate(rows))
+
+
+# ------------------------------------------------------------------------------ real life
+
+ENDLESS = ["max_steps=100000", "eval_interval=100000", "sample_interval=100000"]
+ENDLESS += ["train.save_interval=50", "schedule=constant", "keep=100000"]
+
+
+class Training:
+    """A training by two processes in the background, from its `iter 120` on."""
+
+    def __init__(self, text_file, home, name, *more):
+        words = settings(text_file, *ENDLESS, f"run_dir={name}", *more)
+        self.run_dir = home / name
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.torchrun = subprocess.Popen(torchrun(*words), cwd=home, **pipes)
+        while not self.torchrun.stdout.readline().startswith("iter 120:"):
+            assert self.torchrun.poll() is None, self.torchrun.stderr.read()
+
+    def process(self, rank):
+        """The id of one of the two."""
+        children = Path(f"/proc/{self.torchrun.pid}/task/{self.torchrun.pid}/children")
+        for child in map(int, children.read_text().split()):
+            if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text():
+                return child
+        raise AssertionError("it has ended")
+
+    def ended(self):
+        """Output and errors at the end, which comes soon."""
+        started = time.monotonic()
+        output, errors = self.torchrun.communicate(timeout=60)
+        assert time.monotonic() - started < 25  # torchrun would use force after 30
+        assert "/minigpt/" not in errors, "a traceback of ours"
+        assert self.torchrun.returncode == 1  # torchrun's own for whatever its processes end with
+        return output, errors
+
+    def resumed(self, text_file, number, steps):
+        """Goes on in so many processes until `steps` are done."""
+        words = settings(text_file, *ENDLESS, f"max_steps={steps}", "--resume", self.run_dir)
+        alone = [sys.executable, TRAINER, *map(str, words)]
+        done = run(torchrun(*words) if number > 1 else alone, self.run_dir.parent)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def errors_in(text):
+    return [line for line in text.splitlines() if line.startswith("error: ")]
+
+
+@pytest.fixture(scope="module")
+def killed(home, text_file):
+    """Two trainings in which a process was killed, each with what was said then."""
+    trainings = {}
+    for rank in (0, 1):
+        training = Training(text_file, home, f"killed-{rank}")
+        os.kill(training.process(rank), signal.SIGKILL)
+        trainings[rank] = training, training.ended()[1]
+    return trainings
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_ends_the_others_with_one_line(killed, rank):
+    _, errors = killed[rank]
+    (line,) = errors_in(errors)
+    assert line.startswith("error: processes: one of the 2 ended early")
+    assert line.endswith("--resume")
+    codes = exit_codes(errors)
+    assert codes[rank] == -signal.SIGKILL
+    assert codes.get(1 - rank, RESOURCES) in (RESOURCES, -signal.SIGKILL)
+
+
+def exit_codes(errors):
+    """What torchrun reports of its processes, by rank."""
+    found = re.findall(r"rank +: (\d+) .*\n *exitcode +: (-?\d+)", errors)
+    return {int(rank): int(code) for rank, code in found}
+
+
+def test_two_killed_and_resumed_are_two_uninterrupted(killed, home, text_file):
+    steps = 10 + max(saved_runs.step_of(last(training.run_dir)) for training, _ in killed.values())
+    words = settings(text_file, *ENDLESS, f"max_steps={steps}", "run_dir=uninterrupted")
+    assert run(torchrun(*words), home).returncode == 0
+    for training, _ in killed.values():
+        training.resumed(text_file, 2, steps)
+        require_same_end(home / "uninterrupted", training.run_dir)
+        trained = [r["step"] for r in records(training.run_dir) if "train_loss" in r]
+        assert trained == list(range(1, steps + 1))
+
+
+def test_a_signal_to_torchrun_saves_and_one_process_can_go_on(home, text_file):
+    training = Training(text_file, home, "terminated")
+    training.torchrun.send_signal(signal.SIGTERM)
+    output, errors = training.ended()
+    assert output.count("stopped and saved at step") == 1
+    assert errors_in(errors) == []
+    step = saved_runs.step_of(last(training.run_dir))
+    assert f"saved at step {step}; go on with" in output
+    assert "warning: processes was 2" in training.resumed(text_file, 1, step + 5)
+
+
+@pytest.mark.parametrize(("rank", "number"), [(1, signal.SIGTERM), (0, signal.SIGINT)])
+def test_a_signal_to_one_process_saves_and_ends_both_with_its_exit_code(
+    home, text_file, rank, number
+):
+    training = Training(text_file, home, f"signal-{rank}", f"shard={bool(rank)}")
+    os.kill(training.process(rank), number)
+    output, errors = training.ended()
+    assert output.count("stopped and saved at step") == 1
+    assert errors_in(errors) == []
+    assert exit_codes(errors) == dict.fromkeys((0, 1), 128 + number)
+    saved_runs.verify(last(training.run_dir))
+
+
+MISTAKES = [
+    (
+        ["batch_size=5"],
+        "train.batch_size: 5 rows can't be shared among 2 processes; a mult",
+        CONFIG,
+    ),
+    (["max_step=5"], "command line: max_step: unknown setting; did you mean", CONFIG),
+    (["learning_rate=1e30", "grad_clip=None"], "step 2: the loss is", NON_FINITE),
+    (["run_dir=alone"], "alone: already holds a run", CONFIG),
+]
+
+
+@pytest.mark.parametrize(("words", "message", "exit_code"), MISTAKES)
+def test_a_mistake_is_told_once(home, text_file, words, message, exit_code):
+    done = run(torchrun(*settings(text_file, "run_dir=mistaken", *words)), home)
+    (line,) = errors_in(done.stderr)
+    assert line.startswith(f"error: {message}")
+    assert done.stderr.startswith(line)
+    assert exit_code in exit_codes(done.stderr).values()
+    assert "/minigpt/" not in done.stderr
+    assert not (home / "mistaken" / "checkpoints").exists()
