@@ -2,7 +2,7 @@
 
 Each process takes its rows of every batch, and then their gradients become one. The model is in
 every process (DDP) or shared out among them (FSDP2). Where there is one process, everything here
-gives back what it was given, and torch.distributed is never imported.
+gives back what it was given, and no process group is made.
 Sources: Li et al. 2020, "PyTorch Distributed"; Zhao et al. 2023, "PyTorch FSDP".
 
 what each process has -> gradients, sums and decisions that all of them share
