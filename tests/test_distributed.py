@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +34,7 @@ def torchrun(*words, number=2, script=TRAINER):
 
 
 def run(command, cwd):
-    return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", timeout=120)
+    return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", timeout=300)
 
 
 def settings(text_file, *overrides):
@@ -100,7 +99,7 @@ def step_then_signal(self):
 
 def ragged_batch(self, *place, **size):
     x, y = plain_batch(self, *place, **size)
-    return x, np.where(x < 105, NOTHING, y)
+    return x, np.where(np.arange(24) > x[:, :1] % 20, NOTHING, y)
 
 
 Trainer.train_step = step_then_signal
@@ -120,7 +119,7 @@ plain_batch = Split.batch
 def ragged_batch(self, *place, **size):
     """Rows in which more or less is left to predict."""
     x, y = plain_batch(self, *place, **size)
-    return x, np.where(x < 105, NOTHING, y)
+    return x, np.where(np.arange(24) > x[:, :1] % 20, NOTHING, y)
 
 
 EQUAL = {
@@ -129,8 +128,12 @@ EQUAL = {
     "ragged": ["accumulate=2"],
     "averaged": ["ema=0.9", "optimizer=adamw", "tie_embeddings=no", "positions=learned"],
 }
-LONG = ["max_steps=50", "eval_interval=20"]
+LONG = {"one": 50, "four": 50}  # steps, where they are not those of TINY
 WAYS = ["off", "on"]  # settings of shard
+
+
+def steps_of(name):
+    return [f"max_steps={LONG.get(name, 12)}", "eval_interval=10"]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +144,7 @@ def home(tmp_path_factory, text_file):
         patch.chdir(home)
         for name, overrides in EQUAL.items():
             patch.setattr(Split, "batch", ragged_batch if name == "ragged" else plain_batch)
-            train_here(text_file, home / f"{name}-1", *LONG, *overrides)
+            train_here(text_file, home / f"{name}-1", *overrides, *steps_of(name))
         patch.setattr(Split, "batch", plain_batch)
         train_here(text_file, home / "alone")
         for shard in WAYS:
@@ -149,7 +152,10 @@ def home(tmp_path_factory, text_file):
     for shard in WAYS:
         plain = settings(text_file, f"shard={shard}")
         dropout = [*plain, "dropout=0.2", "accumulate=2"]
-        cases += [(f"{name}-2-{shard}", [*plain, *LONG, *EQUAL[name]], 0, False) for name in EQUAL]
+        cases += [
+            (f"{name}-2-{shard}", [*plain, *EQUAL[name], *steps_of(name)], 0, False)
+            for name in EQUAL
+        ]
         cases.append((f"whole-{shard}", dropout, 0, False))
         cases.append((f"parts-{shard}", dropout, 7, False))
         cases.append((f"parts-{shard}", dropout, 0, True))
@@ -167,7 +173,7 @@ def home(tmp_path_factory, text_file):
 @pytest.mark.parametrize("shard", WAYS)
 @pytest.mark.parametrize("name", EQUAL)
 def test_two_processes_have_the_losses_of_one(home, name, shard):
-    require_same_losses(home / f"{name}-1", home / f"{name}-2-{shard}", steps=50)
+    require_same_losses(home / f"{name}-1", home / f"{name}-2-{shard}", steps=LONG.get(name, 12))
     ends = [load_file(last(home / f"{name}-{way}") / FILES[0]) for way in ("1", f"2-{shard}")]
     assert ends[0].keys() == ends[1].keys()
     for weight in ends[0]:
@@ -196,9 +202,11 @@ def test_begun_by_two_and_ended_by_one(home, shard, text_file, monkeypatch, caps
 def test_unequal_counts_are_unequal(text_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     corpus = open_text(load_config(None, settings(text_file)))
-    _, targets = ragged_batch(corpus.train, 1337, 0, batch_size=4, context_length=24)
-    first, second = ((rows != NOTHING).sum() for rows in np.split(targets, 2))
-    assert first != second and first and second
+    counts = []
+    for step in range(50):
+        _, targets = ragged_batch(corpus.train, 1337, step, batch_size=4, context_length=24)
+        counts.append([(rows != NOTHING).sum() for rows in np.split(targets, 2)])
+    assert np.mean([first != second for first, second in counts]) > 0.8
 
 
 def test_the_rows_of_a_batch_are_shared_out_and_none_is_taken_twice():
@@ -216,18 +224,18 @@ def test_the_rows_of_a_batch_are_shared_out_and_none_is_taken_twice():
 # ------------------------------------------------------------------------------ real life
 
 ENDLESS = ["max_steps=100000", "eval_interval=100000", "sample_interval=100000"]
-ENDLESS += ["train.save_interval=50", "schedule=constant", "keep=100000"]
+ENDLESS += ["train.save_interval=25", "schedule=constant", "keep=100000"]
 
 
 class Training:
-    """A training by two processes in the background, from its `iter 120` on."""
+    """A training by two processes in the background, from its `iter 60` on."""
 
     def __init__(self, text_file, home, name, *more):
         words = settings(text_file, *ENDLESS, f"run_dir={name}", *more)
         self.run_dir = home / name
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.torchrun = subprocess.Popen(torchrun(*words), cwd=home, **pipes)
-        while not self.torchrun.stdout.readline().startswith("iter 120:"):
+        while not self.torchrun.stdout.readline().startswith("iter 60:"):
             assert self.torchrun.poll() is None, self.torchrun.stderr.read()
 
     def process(self, rank):
@@ -240,9 +248,8 @@ class Training:
 
     def ended(self):
         """Output and errors at the end, which comes soon."""
-        started = time.monotonic()
-        output, errors = self.torchrun.communicate(timeout=60)
-        assert time.monotonic() - started < 25  # torchrun would use force after 30
+        output, errors = self.torchrun.communicate(timeout=120)
+        assert "forcefully" not in errors  # as torchrun does with those that hang for 30 seconds
         assert "/minigpt/" not in errors, "a traceback of ours"
         assert self.torchrun.returncode == 1  # torchrun's own for whatever its processes end with
         return output, errors
