@@ -31,6 +31,7 @@ class DataConfig(Settings):
 
     source: Literal["stories", "text"] = setting("stories", "generated stories, or any text")
     path: Text | None = setting(None, "a text file, a folder or a pattern; implies source text")
+    field: Text = setting("text", "what holds the text in .jsonl and Parquet files")
     encoding: Text = setting("utf-8", "how the text's bytes are to be read")
     tokenizer: Literal["auto", "char", "byte", "word", "bpe", "gpt2"] = setting(
         "auto", "what a token is; auto: word for stories, bpe for text"

@@ -7,9 +7,9 @@ import pytest
 from conftest import REPOSITORY
 
 FLOORS = [
-    {"errors", "storage", "cache", "rotary", "foreign_names", "console", "options"},
+    {"errors", "storage", "cache", "rotary", "foreign_names", "console", "options", "extras"},
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
-    | {"attention", "device", "interrupts", "text_files", "parallel", "saved_runs"},
+    | {"attention", "device", "interrupts", "text_files", "text_formats", "parallel", "saved_runs"},
     {"data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
     {"decoding"},
     {"checkpoint", "averaging", "run_directory", "generate", "training_log", "loss_plot"},
