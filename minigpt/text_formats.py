@@ -145,9 +145,7 @@ def require_whole(text: str, where: str) -> None:
 def read_table(file: Path, field: str) -> Iterator[str]:
     """The text of each row of a Parquet file, a few rows at a time; raises UserError."""
     parquet = required("pyarrow.parquet", "data", str(file), "a Parquet file")
-    from pyarrow import ArrowException
-
-    number = 0
+    arrow, number = required("pyarrow", "data", str(file), "a Parquet file"), 0
     try:
         with parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as table:
             names = table.schema_arrow.names
@@ -157,7 +155,7 @@ def read_table(file: Path, field: str) -> Iterator[str]:
                 for text in batch.column(0).to_pylist():
                     number += 1
                     yield text_of({field: text}, f"{file}: row {number}", field)
-    except (ArrowException, ValueError, OSError) as error:
+    except (arrow.ArrowException, ValueError, OSError) as error:
         reason = str(error).splitlines()[0]
         message = f"{file}: row {number + 1}: can't be read as Parquet ({reason})"
         raise UserError(f"{message}; get it again, or write it as .jsonl", DATA) from None
