@@ -184,6 +184,14 @@ class SampleConfig(Settings):
     stop: list[str] | None = setting(None, "strings that end the text")
 
 
+class LogConfig(Settings):
+    """Who else is told, beside metrics.jsonl."""
+
+    tensorboard: bool = setting(False, "numbers, samples and attention, for TensorBoard")
+    wandb: bool = setting(False, "the same for Weights & Biases")
+    wandb_project: Text = setting("minigpt", "the project there")
+
+
 class Config(Settings):
     """Everything about a run."""
 
@@ -200,6 +208,7 @@ class Config(Settings):
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
     sample: SampleConfig = SampleConfig()
+    log: LogConfig = LogConfig()
 
 
 GROUPS: dict[str, type[Settings]] = {
@@ -208,4 +217,5 @@ GROUPS: dict[str, type[Settings]] = {
     "model": ModelConfig,
     "train": TrainConfig,
     "sample": SampleConfig,
+    "log": LogConfig,
 }

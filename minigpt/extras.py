@@ -4,6 +4,7 @@ name of a module -> the module
 """
 
 import importlib
+import importlib.util
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +16,23 @@ def required(module: str, extra: str, where: str, needs: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
-        message = f"{where}: {needs} needs the package {package}, which is not installed"
-        raise UserError(f"{message}; pip install -e '.[{extra}]' brings it", CONFIG) from None
+        raise missing(module, extra, where, needs) from None
+
+
+def require(module: str, extra: str, where: str, needs: str) -> None:
+    """Raises UserError if a module isn't installed; takes no time to import it."""
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise missing(module, extra, where, needs)
+
+
+def missing(module: str, extra: str, where: str, needs: str) -> UserError:
+    package = module.removesuffix(".parquet")
+    message = f"{where}: {needs} needs the package {package}, which is not installed"
+    return UserError(f"{message}; pip install -e '.[{extra}]' brings it", CONFIG)
 
 
 def first_of(*modules: str) -> ModuleType | None:

@@ -53,6 +53,9 @@ FOREIGN = {
         "sample.num_samples": "n num_return_sequences samples",
         "sample.prompt": "start",
         "sample.temperature": "temp",
+        "log.tensorboard": "use_tensorboard tensorboard_log tb logger logger_name report_to",
+        "log.wandb": "use_wandb wandb_log",
+        "log.wandb_project": "project project_name",
     }.items()
     for foreign in names.split()
 }

@@ -265,6 +265,7 @@ SETTINGS = {
     "save_interval sample_interval log_interval patience ema keep",
     "sample.": "prompt num_samples max_new_tokens temperature top_k top_p min_p "
     "repetition_penalty stop",
+    "log.": "tensorboard wandb wandb_project",
 }
 
 

@@ -243,7 +243,7 @@ def refusal_of_missing(file: Path) -> UserError:
     ("name", "modules", "package"),
     [
         ("a.parquet", ["pyarrow", "pyarrow.parquet"], "pyarrow"),
-        ("a.txt.zst", ["compression", "backports.zstd"], "backports"),
+        ("a.txt.zst", ["compression", "backports.zstd"], "backports.zstd"),
     ],
 )
 def test_without_its_package_a_format_is_one_line_and_others_work(
