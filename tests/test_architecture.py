@@ -11,7 +11,7 @@ FLOORS = [
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
     | {"attention", "device", "interrupts", "text_files", "text_formats", "parallel", "saved_runs"},
     {"data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
-    {"decoding"},
+    {"decoding", "schema"},
     {"checkpoint", "averaging", "run_directory", "generate", "training_log", "loss_plot"},
     {"trainer", "train_arguments", "generate_arguments", "loggers"},
 ]
@@ -20,6 +20,7 @@ ROOF = {"__init__", "library"}  # beside the scripts, the only ones that know ev
 WITHOUT_TORCH = {"errors", "storage", "config", "config_file", "command_line", "tokenizer"}
 WITHOUT_TORCH |= {"data", "text", "text_files", "vocabulary", "dry_run", "train_arguments"}
 WITHOUT_TORCH |= {"saved_runs", "generate_arguments", "library", "loggers", "__init__"}
+WITHOUT_TORCH |= {"schema"}
 BANNED_CALLS = {"eval", "exec", "torch.load", "torch.save", "yaml.load", "np.savez"}
 PACKAGE = sorted((REPOSITORY / "minigpt").rglob("*.py"))
 SCRIPTS = sorted((REPOSITORY / "scripts").glob("*.py"))
