@@ -58,7 +58,7 @@ def command_line() -> argparse.ArgumentParser:
         if name == "explorer":
             add("--page", type=Path, metavar="FILE", help="default: that of the newest run")
         if name == "tokenize":
-            add("--megabytes", type=positive, default=64, metavar="N", help="default: 64")
+            add("--megabytes", type=positive, default=256, metavar="N", help="default: 256")
         if name in PEERS:
             add("--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT to compare")
             add("--seconds", type=positive, default=20, metavar="N", help="a size; default: 20")
