@@ -99,6 +99,8 @@ def test_any_texts_come_back_from_json_lines(tmp_path_factory, texts, plain, blo
 def test_lines_may_be_empty_end_as_on_windows_and_begin_with_a_mark(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n\r\n  \n{"text": "b"}')
     assert text_in(tmp_path / "a.jsonl") == "a\nb"
+    (tmp_path / "c.jsonl").write_text('{"text": "a\u2028b\x85"}\n', encoding="utf-8")
+    assert text_in(tmp_path / "c.jsonl") == "a\u2028b\x85"  # neither ends a line of JSON
     (tmp_path / "b.jsonl").write_bytes('{"text": "café"}\n'.encode("utf-16"))
     assert text_in(tmp_path / "b.jsonl", encoding="utf-16") == "café"
 
