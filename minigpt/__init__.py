@@ -1,0 +1,53 @@
+"""A tiny GPT: train it in minutes, let it write, and see what each attention head has learned.
+
+    config = minigpt.load_config(None, ["max_steps=500"])
+    run = minigpt.load_run(minigpt.train(config))
+    print(minigpt.generate(run.model, run.tokenizer, "One day", run.config.sample, seed=1)[0])
+
+Each name is imported when it is first used, so that importing minigpt takes no time.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minigpt.checkpoint import load_run as load_run
+    from minigpt.command_line import load_config as load_config
+    from minigpt.heads.capture import capture_attention as capture_attention
+    from minigpt.heads.snapshot import draw_attention as draw_attention
+    from minigpt.library import open_corpus as open_corpus
+    from minigpt.library import train as train
+    from minigpt.model import GPT as GPT
+
+NAMES = {
+    "load_config": "minigpt.command_line",
+    "open_corpus": "minigpt.library",
+    "train": "minigpt.library",
+    "load_run": "minigpt.checkpoint",
+    "GPT": "minigpt.model",
+    "generate": "minigpt.generate",
+    "capture_attention": "minigpt.heads.capture",
+    "draw_attention": "minigpt.heads.snapshot",
+}
+__all__ = sorted(NAMES)
+
+
+class Package(ModuleType):
+    """Keeps `minigpt.generate` the function, though importing its module would set that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in NAMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NAMES:
+            return getattr(importlib.import_module(NAMES[name]), name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *NAMES})
+
+
+sys.modules[__name__].__class__ = Package

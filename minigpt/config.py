@@ -31,6 +31,7 @@ class DataConfig(Settings):
 
     source: Literal["stories", "text"] = setting("stories", "generated stories, or any text")
     path: Text | None = setting(None, "a text file, a folder or a pattern; implies source text")
+    field: Text = setting("text", "what holds the text in .jsonl and Parquet files")
     encoding: Text = setting("utf-8", "how the text's bytes are to be read")
     tokenizer: Literal["auto", "char", "byte", "word", "bpe", "gpt2"] = setting(
         "auto", "what a token is; auto: word for stories, bpe for text"
@@ -183,6 +184,14 @@ class SampleConfig(Settings):
     stop: list[str] | None = setting(None, "strings that end the text")
 
 
+class LogConfig(Settings):
+    """Who else is told, beside metrics.jsonl."""
+
+    tensorboard: bool = setting(False, "numbers, samples and attention, for TensorBoard")
+    wandb: bool = setting(False, "the same for Weights & Biases")
+    wandb_project: Text = setting("minigpt", "the project there")
+
+
 class Config(Settings):
     """Everything about a run."""
 
@@ -202,6 +211,7 @@ class Config(Settings):
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
     sample: SampleConfig = SampleConfig()
+    log: LogConfig = LogConfig()
 
 
 GROUPS: dict[str, type[Settings]] = {
@@ -210,4 +220,5 @@ GROUPS: dict[str, type[Settings]] = {
     "model": ModelConfig,
     "train": TrainConfig,
     "sample": SampleConfig,
+    "log": LogConfig,
 }

@@ -42,6 +42,7 @@ FOREIGN = {
         "data.path": "dataset data_dir text train_file data_path file input corpus train_data",
         "data.tokenizer": "tokenizer_name encoder vocab_type",
         "data.val_fraction": "val_size val_split validation_split val_ratio",
+        "data.field": "text_field text_column text_key column json_key dataset_text_field",
         "data.encoding": "file_encoding charset",
         "run_dir": "out_dir output_dir save_dir log_dir checkpoint_dir out name run_name",
         "precision": "dtype torch_dtype mixed_precision amp fp16 bf16",
@@ -52,6 +53,9 @@ FOREIGN = {
         "sample.num_samples": "n num_return_sequences samples",
         "sample.prompt": "start",
         "sample.temperature": "temp",
+        "log.tensorboard": "use_tensorboard tensorboard_log tb logger logger_name report_to",
+        "log.wandb": "use_wandb wandb_log",
+        "log.wandb_project": "project project_name",
     }.items()
     for foreign in names.split()
 }

@@ -24,6 +24,7 @@ from minigpt.tokenizer import Tokenizer
 
 Encoder = Callable[[Iterable[str]], Iterator[tuple[str, np.ndarray]]]
 LONG = 2 * 10**7  # characters; below, starting processes takes longer than they save
+MOST = 8  # processes; each takes about 50 MiB, and from here on reading is what takes long
 of_this_process: Tokenizer | None = None  # set in the processes of a pool only
 
 
@@ -31,7 +32,7 @@ of_this_process: Tokenizer | None = None  # set in the processes of a pool only
 def encoder(tokenizer: Tokenizer, num_characters: int) -> Iterator[Encoder]:
     """A function from chunks to pairs of a chunk and its ids; it ends with the context."""
     by_table = tokenizer.kind in ("char", "byte")  # as fast as sending the text elsewhere
-    if num_characters < LONG or by_table or os.cpu_count() == 1:
+    if num_characters < LONG or by_table or num_processes() == 1:
         yield partial(encode_here, tokenizer)
         return
     with pool_of_processes(set_up, tokenizer.to_json()) as pool:
@@ -47,7 +48,7 @@ def encode_there(
     pool: ProcessPoolExecutor, chunks: Iterable[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Keeps a few chunks ahead at work, never the whole text."""
-    ahead = 4 * (os.cpu_count() or 1)
+    ahead = 4 * num_processes()
     waiting: deque[tuple[str, Future[np.ndarray]]] = deque()
     for chunk in chunks:
         waiting.append((chunk, pool.submit(encode, chunk)))
@@ -82,6 +83,12 @@ class Pool(ProcessPoolExecutor):
             signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 
+def num_processes() -> int:
+    """As many as there are cores that this process may use, and not more than pay."""
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return min(len(allowed(0)) if allowed else os.cpu_count() or 1, MOST)
+
+
 def nothing() -> None:
     pass
 
@@ -93,7 +100,7 @@ def pool_of_processes(set_up: Callable[..., None] = nothing, *arguments: Any) ->
     Raises UserError where one of them is killed.
     """
     start = get_context("spawn")  # a fork would copy locks of threads that it does not copy
-    with Pool(None, start, begin, (set_up, *arguments)) as pool:
+    with Pool(num_processes(), start, begin, (set_up, *arguments)) as pool:
         try:
             yield pool
         except BrokenProcessPool:

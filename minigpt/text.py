@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from tqdm import tqdm
@@ -26,12 +26,14 @@ from minigpt.data import Corpus, Split
 from minigpt.errors import DATA, UserError
 from minigpt.parallel import LONG, encoder
 from minigpt.text_files import digest, find_decoder, find_files, read_blocks
+from minigpt.text_formats import form
 from minigpt.tokenizer import PAIRS, WORDS, Tokenizer
 from minigpt.vocabulary import build_tokenizer
 
 CACHE = Path("data/cache")
 FORMAT = 2
 ENOUGH = 2**25  # characters to learn a vocabulary from
+WHERE_IT_TAKES_LONG: dict[str, Any] = {"delay": 2, "disable": None, "leave": False}
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,25 @@ class TextSource:
             "pattern": {"word": WORDS, "bpe": PAIRS}.get(kind),
             "vocab_size": self.settings.vocab_size if kind in ("word", "bpe") else None,
         }
+        if any(forms := [form(file) for file in self.files]):
+            what |= {"forms": forms, "field": self.settings.field}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def num_characters(self) -> int:
-        return sum(map(len, self.blocks()))
+        total = 0
+        with tqdm(desc="counting", unit="char", unit_scale=True, **WHERE_IT_TAKES_LONG) as bar:
+            for block in self.blocks():
+                total += len(block)
+                bar.update(len(block))
+        return total
 
     @property
     def num_train_characters(self) -> int:
         return int(self.num_characters * (1 - self.settings.val_fraction))
 
     def blocks(self) -> Iterator[str]:
-        return read_blocks(self.files, self.settings.encoding)
+        return read_blocks(self.files, self.settings.encoding, self.settings.field)
 
     def parts(self) -> dict[str, Iterator[str]]:
         """The text of both splits, the validation part last; to be read in this order."""
@@ -87,7 +96,10 @@ class TextSource:
         return islice(cut_into_chunks(self.parts()["train"]), 0, None, step)
 
     def tokenizer(self, quiet: bool | None = True) -> Tokenizer:
-        """The tokenizer that the settings ask for, made for this text."""
+        """The tokenizer that the settings ask for, made for this text; raises UserError."""
+        if not self.num_characters:
+            message = f"data.path: {self.settings.path}: empty; give a file with text"
+            raise UserError(message, DATA)
         kind, size = self.settings.tokenizer_kind, self.settings.vocab_size
         bar = partial(tqdm, desc="reading", unit="part", disable=quiet)
         return build_tokenizer(kind, size, lambda: bar(self.vocabulary_chunks()))
@@ -108,7 +120,8 @@ def open_text(config: Config, cache: Path = CACHE, progress: bool = True) -> Cor
     path = cache / f"{config.data.tokenizer_kind}-{source.key[:16]}.ids"
     corpus = read_corpus(path, source)
     if corpus is None:
-        write_corpus(path, source, progress)
+        quiet = None if progress and source.num_characters >= LONG else True
+        write_corpus(path, source, source.tokenizer(quiet), quiet)
         corpus = read_corpus(path, source)
     assert corpus is not None
     corpus.require_room(config.model.context_length)
@@ -131,13 +144,10 @@ def read_corpus(path: Path, source: TextSource) -> Corpus | None:
     return Corpus(str(source.settings.path), tokenizer, train, val, fingerprint)
 
 
-def write_corpus(path: Path, source: TextSource, progress: bool) -> None:
+def write_corpus(
+    path: Path, source: TextSource, tokenizer: Tokenizer, quiet: bool | None = True
+) -> None:
     """Tokenises a text into `path`, train before val, and writes beside it what to know of it."""
-    if not source.num_characters:
-        message = f"data.path: {source.settings.path}: empty; give a file with text"
-        raise UserError(message, DATA)
-    quiet = None if progress and source.num_characters >= LONG else True
-    tokenizer = source.tokenizer(quiet)
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     total = source.num_characters
     bar = tqdm(desc="tokenising", total=total, unit="char", unit_scale=True, disable=quiet)

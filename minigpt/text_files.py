@@ -1,7 +1,8 @@
 """Finds text files and reads them as one text, block by block, with every character kept.
 
 Line breaks stay as they are; a byte order mark is dropped. Files are joined in the order of
-their paths, with a line break between two where the first does not end in one.
+their paths, and documents in theirs, with a line break between two where the first does not end
+in one.
 
 path -> blocks of text
 """
@@ -17,8 +18,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from minigpt.errors import DATA, UserError
+from minigpt.text_formats import (
+    SUFFIXES,
+    endings,
+    holds_text,
+    lines_of,
+    open_unpacked,
+    read_json_lines,
+    read_table,
+    read_unpacked,
+)
 
-SUFFIXES = (".txt", ".md", ".text")
 BLOCK = 2**20  # bytes
 HEAD = 8192  # characters among which a NUL means that this is no text
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -57,7 +67,7 @@ def files_below(folder: Path) -> list[Path]:
         folders[:] = [] if real in seen else [name for name in folders if name[0] != "."]
         seen.add(real)
         for name in names:
-            if name[0] != "." and Path(name).suffix.lower() in SUFFIXES:
+            if name[0] != "." and holds_text(Path(name)):
                 files.append(Path(parent, name))
             else:
                 others.add(Path(name).suffix or name)
@@ -111,15 +121,34 @@ def digest(files: list[Path]) -> str:
     return total.hexdigest()
 
 
-def read_blocks(files: list[Path], encoding: str) -> Iterator[str]:
+def read_blocks(files: list[Path], encoding: str, field: str = "text") -> Iterator[str]:
     """The text of all files as one, in blocks of about a megabyte."""
-    last = ""
+    waiting, size, last = [], 0, ""
     for file in files:
+        for begins, text in read_pieces(file, encoding, field):
+            apart = "\n" if begins and last and last[-1] not in "\n\r" else ""
+            waiting.append(apart + text)
+            size, last = size + len(text), text
+            if size >= BLOCK // 2:
+                yield "".join(waiting)
+                waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
+
+
+def read_pieces(file: Path, encoding: str, field: str) -> Iterator[tuple[bool, str]]:
+    """Pieces of a file's text that are not empty, and whether a document begins with them."""
+    content = endings(file)[0]
+    if content not in (".jsonl", ".parquet"):
         for number, block in enumerate(read_file(file, encoding)):
-            if number == 0 and last and last[-1] not in "\n\r":
-                yield "\n"
-            yield block
-            last = block
+            yield number == 0, block
+        return
+    if content == ".parquet":
+        texts = read_table(file, field)
+    else:
+        texts = read_json_lines(lines_of(read_file(file, encoding), file), file, field)
+    for text in filter(None, texts):
+        yield True, text
 
 
 def read_file(file: Path, encoding: str) -> Iterator[str]:
@@ -127,9 +156,9 @@ def read_file(file: Path, encoding: str) -> Iterator[str]:
     decoder = find_decoder(encoding)
     offset, first = 0, True
     try:
-        with file.open("rb") as stream:
+        with open_unpacked(file) as stream:
             while True:
-                data = stream.read(BLOCK)
+                data = read_unpacked(stream, BLOCK, file, offset)
                 text = decoded(decoder, data, offset, file, encoding)
                 if text and first:
                     first, text = False, text.removeprefix("\ufeff")

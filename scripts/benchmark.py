@@ -15,6 +15,7 @@ from benchmarks.explorer import explorer
 from benchmarks.generate import generate
 from benchmarks.report import report
 from benchmarks.startup import startup
+from benchmarks.tokenize import tokenize
 from benchmarks.train import train
 
 from minigpt.errors import run_command
@@ -27,6 +28,7 @@ QUESTIONS: dict[str, Question] = {
     "train": train,
     "generate": generate,
     "startup": startup,
+    "tokenize": tokenize,
     "explorer": explorer,
     "report": report,
 }
@@ -55,6 +57,8 @@ def command_line() -> argparse.ArgumentParser:
         add("--threads", type=positive, default=1, metavar="N", help="default: 1, the steadiest")
         if name == "explorer":
             add("--page", type=Path, metavar="FILE", help="default: that of the newest run")
+        if name == "tokenize":
+            add("--megabytes", type=positive, default=256, metavar="N", help="default: 256")
         if name in PEERS:
             add("--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT to compare")
             add("--seconds", type=positive, default=20, metavar="N", help="a size; default: 20")

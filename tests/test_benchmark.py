@@ -50,15 +50,16 @@ def test_a_folder_that_is_no_nanogpt_is_told(tmp_path):
 
 
 def test_results_become_a_page(tmp_path):
-    for question in ("attention", "train", "generate"):
+    for question in ("attention", "train", "generate", "tokenize"):
         name = f"--json={question}.json"
         done = run_script("benchmark.py", question, "--quick", name, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    files = [f"{question}.json" for question in ("attention", "train", "generate")]
+    files = [f"{name}.json" for name in ("attention", "train", "generate", "tokenize")]
     done = run_script("benchmark.py", "report", *files, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "BENCHMARKS.md").read_text(encoding="utf-8")
     assert "| 2 × 32, 32, 1 | " in page and "ours is faster than heads in series" in page
+    assert "| 2 MB, 1,024 | " in page
     assert "Width 32: reading every weight once a token" in page
     assert "| ours bfloat16 | ours float32 | transformers |" in page
 

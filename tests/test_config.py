@@ -257,7 +257,7 @@ def test_shipped_configs_are_read_and_repeat_no_default(path):
 
 SETTINGS = {
     "": "run_dir seed device precision compile shard",
-    "data.": "source path encoding tokenizer vocab_size val_fraction",
+    "data.": "source path field encoding tokenizer vocab_size val_fraction",
     "model.": "num_layers num_heads embed_dim context_length feed_forward_multiple activation "
     "positions bias dropout tie_embeddings qk_norm first_layer_heads pruned",
     "train.": "max_steps max_minutes batch_size accumulate optimizer learning_rate "
@@ -265,6 +265,7 @@ SETTINGS = {
     "save_interval sample_interval log_interval patience ema keep",
     "sample.": "prompt num_samples max_new_tokens temperature top_k top_p min_p "
     "repetition_penalty stop",
+    "log.": "tensorboard wandb wandb_project",
 }
 
 

@@ -54,6 +54,10 @@ class Sheet:
         self.figure.savefig(picture, format="png", metadata={"Software": None})
         return picture.getvalue()
 
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        return self.png()
+
 
 def drawable(text: str) -> str:
     """The text with control characters and those that the font lacks replaced."""

@@ -88,6 +88,20 @@ def milliseconds_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"| {name} | {value / 1000:.2f} |"
 
 
+def tokenize_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield (
+        "Megabytes of text a second: ours reads, checks, encodes and writes a file; tiktoken's "
+        "`encode_ordinary_batch` encodes lists in memory. And how many times as fast ours is."
+    )
+    yield ""
+    yield "| text, vocabulary | ours | tiktoken |"
+    yield "|---|---|---|"
+    for case in found["cases"]:
+        ours, theirs = (case["megabytes a second"][name] for name in ("ours", "tiktoken"))
+        size = f"{case['megabytes']:,} MB, {case['vocab_size']:,}"
+        yield f"| {size} | {ours:.1f} | {theirs:.1f} ({ours / theirs:.2f} ×) |"
+
+
 def page_lines(found: dict[str, Any]) -> Iterator[str]:
     yield "| | |"
     yield "|---|---|"
@@ -101,5 +115,6 @@ TABLES = {
     "train": sides,
     "generate": sides,
     "startup": milliseconds_lines,
+    "tokenize": tokenize_lines,
     "explorer": page_lines,
 }
