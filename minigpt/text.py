@@ -41,17 +41,24 @@ class TextSource:
     files: list[Path]
     digest: str
     settings: DataConfig
+    given: Tokenizer | None = None  # where it is not made for this text
 
     @classmethod
-    def find(cls, settings: DataConfig) -> "TextSource":
+    def find(cls, settings: DataConfig, given: Tokenizer | None = None) -> "TextSource":
         find_decoder(settings.encoding)
         files = find_files(str(settings.path))
-        return cls(files, digest(files), settings)
+        return cls(files, digest(files), settings, given)
+
+    @property
+    def kind(self) -> str:
+        return self.given.kind if self.given is not None else self.settings.tokenizer_kind
 
     @cached_property
     def key(self) -> str:
         """Differs where the ids would: the name under which they are kept."""
         kind = self.settings.tokenizer_kind
+        if self.given is not None:
+            kind = self.given.fingerprint
         what = {
             "format": FORMAT,
             "content": self.digest,
@@ -88,6 +95,8 @@ class TextSource:
 
     def tokenizer(self, quiet: bool | None = True) -> Tokenizer:
         """The tokenizer that the settings ask for, made for this text."""
+        if self.given is not None:
+            return self.given
         kind, size = self.settings.tokenizer_kind, self.settings.vocab_size
         bar = partial(tqdm, desc="reading", unit="part", disable=quiet)
         return build_tokenizer(kind, size, lambda: bar(self.vocabulary_chunks()))
@@ -101,11 +110,19 @@ class TextSource:
 # ------------------------------------------------------------------------------ ids on disk
 
 
-def open_text(config: Config, cache: Path = CACHE, progress: bool = True) -> Corpus:
-    """The corpus of `config.data.path`; raises UserError where the text can't be used."""
+def open_text(
+    config: Config,
+    cache: Path = CACHE,
+    progress: bool = True,
+    tokenizer: Tokenizer | None = None,
+) -> Corpus:
+    """The corpus of `config.data.path`; raises UserError where the text can't be used.
+
+    A `tokenizer` stands for the one that would be made for this text.
+    """
     storage.remove_leftovers(cache)
-    source = TextSource.find(config.data)
-    path = cache / f"{config.data.tokenizer_kind}-{source.key[:16]}.ids"
+    source = TextSource.find(config.data, tokenizer)
+    path = cache / f"{source.kind}-{source.key[:16]}.ids"
     corpus = read_corpus(path, source)
     if corpus is None:
         write_corpus(path, source, progress)

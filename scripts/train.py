@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     from minigpt.train_arguments import parse_train_arguments
 
     asked = parse_train_arguments(arguments)
-    corpus = open_corpus(asked.config)
+    corpus = open_corpus(asked.config, asked.resume)
     if asked.dry_run:
         from minigpt.dry_run import describe
 
@@ -27,15 +27,16 @@ def main(arguments: list[str]) -> int:
     return start(asked, corpus)
 
 
-def open_corpus(config: "Config") -> "Corpus":
+def open_corpus(config: "Config", resume: Path | None = None) -> "Corpus":
     """The one place that knows both kinds of corpus."""
     if config.data.source == "stories":
         from minigpt.stories.corpus import open_stories
 
         return open_stories(config)
+    from minigpt.starting_point import tokenizer_of
     from minigpt.text import open_text
 
-    return open_text(config)
+    return open_text(config, tokenizer=tokenizer_of(config, resume))
 
 
 def start(asked: "TrainArguments", corpus: "Corpus") -> int:

@@ -10,7 +10,7 @@ FLOORS = [
     {"errors", "storage", "cache", "rotary", "foreign_names", "console", "options"},
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
     | {"attention", "device", "interrupts", "text_files", "parallel", "saved_runs"},
-    {"data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
+    {"starting_point", "data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
     {"decoding"},
     {"checkpoint", "averaging", "run_directory", "generate", "training_log", "loss_plot"},
     {"trainer", "train_arguments", "generate_arguments"},
@@ -18,7 +18,7 @@ FLOORS = [
 WINGS = {"stories", "heads", "explorer", "interop"}
 WITHOUT_TORCH = {"errors", "storage", "config", "config_file", "command_line", "tokenizer"}
 WITHOUT_TORCH |= {"data", "text", "text_files", "vocabulary", "dry_run", "train_arguments"}
-WITHOUT_TORCH |= {"saved_runs", "generate_arguments"}
+WITHOUT_TORCH |= {"saved_runs", "generate_arguments", "starting_point"}
 BANNED_CALLS = {"eval", "exec", "torch.load", "torch.save", "yaml.load", "np.savez"}
 PACKAGE = sorted((REPOSITORY / "minigpt").rglob("*.py"))
 SCRIPTS = sorted((REPOSITORY / "scripts").glob("*.py"))

@@ -33,7 +33,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="import|export")
     add = verbs.add_parser("import", help="a GPT-2 or a nanoGPT model as a run").add_argument
     add("source", help="folder, name on the hub, or nanoGPT's weights as FILE.safetensors")
-    add("run", nargs="?", type=Path, metavar="RUN", help="the new run; default: the next runs/NAME-N")
+    add(
+        "run",
+        nargs="?",
+        type=Path,
+        metavar="RUN",
+        help="the new run; default: the next runs/NAME-N",
+    )
     add("--tokenizer", choices=["gpt2", "byte"], help="of a nanoGPT model; default: gpt2")
     add("--characters", type=Path, metavar="FILE", help="nanoGPT's text, if tokens are characters")
     add = verbs.add_parser("export", help="a run for transformers, llama.cpp or ONNX").add_argument

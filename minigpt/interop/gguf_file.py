@@ -33,7 +33,7 @@ OF_BLOCK = {
 
 def export_gguf(run: Run, path: Path) -> str:
     """Writes the file, whole or not at all; -> a line to print. Raises UserError."""
-    config = require_gpt2(run, "llama.cpp's GPT-2 can't be told what the run")
+    config = require_gpt2(run, "llama.cpp's GPT-2")
     if config.activation != "gelu_tanh":
         message = f"{run.run_dir}: model.activation is {config.activation}"
         raise UserError(f"{message}; llama.cpp's GPT-2 has gelu_tanh; train with that", CONFIG)

@@ -60,7 +60,7 @@ class Settings(BaseModel):
 
     def require_expressible(self, where: str) -> None:
         """Raises UserError where our GPT would compute something else."""
-        wanted = {
+        wanted: dict[str, list[Any]] = {
             "model_type": ["gpt2"],
             "activation_function": list(ACTIVATIONS),
             "layer_norm_epsilon": [1e-5],

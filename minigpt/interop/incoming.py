@@ -83,7 +83,7 @@ def write_run(
 
 
 def pickled(path: Path) -> UserError:
-    advice = f"convert it on your side with python -c \"{CONVERT}\", or for nanoGPT {SEE}"
+    advice = f'convert it on your side with python -c "{CONVERT}", or for nanoGPT {SEE}'
     return UserError(f"{path}: pickled weights can run code and are not read; {advice}", DATA)
 
 
@@ -142,7 +142,9 @@ def read_gpt2(folder: Path) -> tuple[ModelConfig, Tokenizer, dict[str, Tensor]]:
     theirs = checked(tensors, shapes(config, settings.vocab_size, transposed=True), str(path))
     tokenizer = read_tokenizer(folder)
     if tokenizer.vocab_size != settings.vocab_size:
-        message = f"the model has {settings.vocab_size} tokens, the tokenizer {tokenizer.vocab_size}"
+        message = (
+            f"the model has {settings.vocab_size} tokens, the tokenizer {tokenizer.vocab_size}"
+        )
         raise UserError(f"{folder}: {message}; give those that belong together", DATA)
     return config, tokenizer, from_gpt2(theirs, config, transposed=True)
 
@@ -182,7 +184,9 @@ def read_nanogpt(
     found = nanogpt_tokenizer(tokenizer, text, vocab_size)
     spare = vocab_size - found.vocab_size
     if spare < 0 or (spare and found.kind != "gpt2"):
-        message = f"the model has {vocab_size} tokens, the {found.kind} tokenizer {found.vocab_size}"
+        message = (
+            f"the model has {vocab_size} tokens, the {found.kind} tokenizer {found.vocab_size}"
+        )
         raise UserError(f"{where}: {message}; {TOKENIZERS}", DATA)
     weights = from_gpt2(theirs, config, transposed=False)
     weights["token_embedding.weight"] = weights["token_embedding.weight"][: found.vocab_size]

@@ -3,8 +3,11 @@
 run -> FILE.onnx
 """
 
+import contextlib
 import copy
+import logging
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -47,8 +50,7 @@ def to_bytes(run: Run) -> bytes:
     sizes = {0: torch.export.Dim("batch")}
     if longest > 3:
         sizes[1] = torch.export.Dim("length", max=longest)
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of the packages about themselves
+    with quietly(), torch.no_grad():
         program = torch.onnx.export(
             model,
             (ids,),
@@ -60,3 +62,16 @@ def to_bytes(run: Run) -> bytes:
         )
     assert program is not None
     return program.model_proto.SerializeToString()
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without what the packages say about themselves."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -35,7 +35,7 @@ def choose(run: Run) -> Architecture:
     if not gpt2.obstacles(config):
         return Architecture("GPT-2", gpt2.config_json(config, size), gpt2.to_gpt2(run.model))
     if rotary_models.obstacles(config):
-        raise refusal(run, rotary_models.obstacles(config), "no model of transformers")
+        raise refusal(run, rotary_models.obstacles(config), "a model of transformers")
     if config.qk_norm:
         settings = rotary_models.apertus_config(config, size)
         return Architecture("Apertus", settings, rotary_models.to_apertus(run.model))
@@ -53,7 +53,8 @@ def require_gpt2(run: Run, what: str) -> ModelConfig:
 
 def refusal(run: Run, settings: list[str], what: str) -> UserError:
     allowed = "train with model.positions=learned model.qk_norm=false, which GPT-2 has"
-    return UserError(f"{run.run_dir}: {what} has {' and '.join(settings)}; {allowed}", CONFIG)
+    found = " and ".join(settings)
+    return UserError(f"{run.run_dir}: {found} can't be said in {what}; {allowed}", CONFIG)
 
 
 def export_folder(run: Run, folder: Path) -> str:
