@@ -7,13 +7,16 @@ settings, run directory -> settings, tokenizer
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from minigpt.command_line import NOTHING, load_config
 from minigpt.config import Config
 from minigpt.config_file import Given, complaint, read_file
 from minigpt.errors import UserError
 from minigpt.saved_runs import find_checkpoint, verify
-from minigpt.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from minigpt.tokenizer import Tokenizer
 
 FREE = {"dropout", "context_length"}
 IMPORT = "one of another project comes in with python scripts/convert.py import"
@@ -49,26 +52,32 @@ def require_same_model(config: Config) -> None:
         raise complaint("model.context_length", f"{what} positions; at most that is allowed")
 
 
-def require_same_tokenizer(config: Config, tokenizer: Tokenizer) -> None:
+def require_same_tokenizer(config: Config, tokenizer: "Tokenizer") -> None:
     """Raises UserError where ids would mean other tokens than the weights have learned."""
     if config.init_from is None:
         return
-    theirs = Tokenizer.load(Path(config.init_from) / "tokenizer.json")
+    theirs = load_tokenizer(Path(config.init_from))
     if theirs.fingerprint != tokenizer.fingerprint:
         what = f"{tokenizer.kind}, {tokenizer.vocab_size} tokens, is not that of {config.init_from}"
         advice = f"{theirs.kind}, {theirs.vocab_size} tokens; give a text, and leave it out"
         raise complaint("data.tokenizer", f"{what}: {advice}")
 
 
-def tokenizer_of(config: Config, resume: Path | None = None) -> Tokenizer | None:
+def tokenizer_of(config: Config, resume: Path | None = None) -> "Tokenizer | None":
     """The tokenizer that comes with the weights, or None where it is made for the text.
 
     A run that goes on has its own copy. Raises UserError where another kind was asked for.
     """
     if config.init_from is None:
         return None
-    found = Tokenizer.load((resume or Path(config.init_from)) / "tokenizer.json")
+    found = load_tokenizer(resume or Path(config.init_from))
     if config.data.tokenizer not in ("auto", found.kind):
         what = f"{config.data.tokenizer}, but {config.init_from} has learned {found.kind} tokens"
         raise complaint("data.tokenizer", f"{what}; leave it out")
     return found
+
+
+def load_tokenizer(run_dir: Path) -> "Tokenizer":
+    from minigpt.tokenizer import Tokenizer  # not needed for --help, which so stays quick
+
+    return Tokenizer.load(run_dir / "tokenizer.json")
