@@ -22,6 +22,7 @@ from minigpt.interop.tokenizers import merges, names, special_ids, spelled
 from minigpt.model import GPT
 from minigpt.tokenizer import GPT2, Tokenizer
 
+NEVER = (b"\xff", b"\xff")  # bytes that are in no text
 OF_BLOCK = {
     "attn_norm": "attention_norm",
     "attn_output": "attention.out_proj",
@@ -98,6 +99,7 @@ def merge_lines(tokenizer: Tokenizer) -> list[str]:
             for at in range(1, len(token))
         }
         pairs = list(grown)
+    pairs = pairs or [NEVER]  # llama.cpp wants a merge
     return [f"{spelled(first)} {spelled(second)}" for first, second in pairs]
 
 
