@@ -43,6 +43,9 @@ from minigpt.stories import spelling
 from minigpt.tokenizer import Tokenizer
 from minigpt.vocabulary import build_tokenizer
 
+GPT2S_VOCABULARY = pytest.mark.skipif(
+    not (SHARED_DATA / "tiktoken_cache").exists(), reason="GPT-2's vocabulary is not there"
+)
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
 SHAPES = {
@@ -192,9 +195,7 @@ def test_openais_own_names_and_numbers_come_in_too(gpt2_folders, tmp_path):
     assert run.tokenizer.encode(TEXT) == theirs.encode(TEXT).ids
 
 
-@pytest.mark.skipif(
-    not (SHARED_DATA / "tiktoken_cache").exists(), reason="GPT-2's vocabulary is not there"
-)
+@GPT2S_VOCABULARY
 def test_gpt2s_own_vocabulary_goes_out_and_comes_back(monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(SHARED_DATA / "tiktoken_cache"))
     ours = build_tokenizer("gpt2", 0, lambda: [])
@@ -435,6 +436,20 @@ def test_nanogpt_comes_in_by_the_two_lines_of_the_page(tmp_path, bias):
     ids = random_ids(run)[:, :53]
     torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=1e-6, atol=1e-5)
     assert run.config.model.bias == bias and run.tokenizer.decode([0]) == min(TEXT)
+
+
+@GPT2S_VOCABULARY
+def test_nanogpts_spare_rows_are_left_out(monkeypatch, tmp_path):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(SHARED_DATA / "tiktoken_cache"))
+    theirs = nanogpt_checkpoint(tmp_path / "ckpt.pt", 50_304, bias=True)
+    saved = torch.load(tmp_path / "ckpt.pt", weights_only=True)
+    weights = {name: tensor.clone() for name, tensor in saved["model"].items()}
+    notes = {"model_args": json.dumps(saved["model_args"])}
+    save_file(weights, tmp_path / "nano.safetensors", notes)
+    import_model(str(tmp_path / "nano.safetensors"), tmp_path / "run")
+    run, ids = load_run(tmp_path / "run"), torch.tensor([[15496, 995, 50256]])
+    expected = theirs(ids).logits[..., :50_257]
+    torch.testing.assert_close(run.model(ids), expected, rtol=1e-6, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------ other formats

@@ -106,6 +106,9 @@ def test_another_tokenizer_is_refused_by_the_trainer_too(home, monkeypatch):
     with pytest.raises(UserError, match="data.tokenizer"):
         train(config, open_text(config), home / "second")
     assert not (home / "second" / "config.yaml").exists()
+    first = Tokenizer.load(home / "first" / "tokenizer.json")
+    again = open_text(config, tokenizer=first)  # not the ids kept for the text's own tokenizer
+    assert again.tokenizer.fingerprint == first.fingerprint
 
 
 def test_a_damaged_run_is_no_starting_point(home):
