@@ -156,6 +156,8 @@ def test_gpt2_comes_in_as_the_same_function(gpt2_folders, shape, imported):
 
 def test_gpt2_goes_out_with_the_same_tensors(gpt2_folders, shape, imported, tmp_path):
     export_folder(imported, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert f"A GPT, imported from {gpt2_folders / shape}" in card
     there = load_file(gpt2_folders / shape / "model.safetensors")
     back = load_file(tmp_path / "out" / "model.safetensors")
     assert back.keys() == there.keys()
