@@ -14,8 +14,9 @@ tags: [minigpt]
 
 # {name}
 
-A GPT, {origin}, exported by minigpt as {architecture}: {parameters:,} parameters, {layers} layers of {heads} heads, {width} numbers per token, a context of
-{context} tokens, a vocabulary of {tokens:,} tokens ({tokenizer}).{loss}
+A GPT, {origin}, exported by minigpt as {architecture}: {parameters:,}
+parameters, {layers} layers of {heads} heads, {width} numbers per token, a context of {context}
+tokens, a vocabulary of {tokens:,} tokens ({tokenizer}).{loss}
 
 ```python
 from transformers import AutoModelForCausalLM, AutoTokenizer
