@@ -142,3 +142,14 @@ def load_run(
     model = GPT(config.model, tokenizer.vocab_size)
     load_weights(model, read_tensors(folder / "model.safetensors"), str(folder))
     return Run(run_dir, config, tokenizer, model.to(device).eval(), read_state(folder))
+
+
+def starting_weights(config: Config) -> dict[str, Tensor]:
+    """The best weights of the run `init_from`, with positions only as far as the context goes."""
+    folder = find_checkpoint(Path(str(config.init_from)))
+    verify(folder)
+    weights = read_tensors(folder / "model.safetensors")
+    positions = weights.get("position_embedding.weight")
+    if positions is not None:
+        weights["position_embedding.weight"] = positions[: config.model.context_length]
+    return weights

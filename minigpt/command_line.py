@@ -105,10 +105,19 @@ def read_choice(text: str, choice: Any) -> str:
 # ------------------------------------------------------------------------------ together
 
 
-def load_config(path: Path | None, overrides: Iterable[str] = ()) -> Config:
-    """Defaults, then the file, then `key=value` texts; raises UserError for the first mistake."""
+def load_config(
+    path: Path | None,
+    overrides: Iterable[str] = (),
+    beneath: Callable[[dict[str, Given]], dict[str, Given]] | None = None,
+) -> Config:
+    """Defaults, then the file, then `key=value` texts; raises UserError for the first mistake.
+
+    `beneath` may name, from what was given, settings that lie between the defaults and the file.
+    """
     given = read_file(Path(path)) if path is not None else {}
     given |= dict(read_override(override) for override in overrides)
+    if beneath is not None:
+        given = beneath(given) | given
     if "data.path" in given and "data.source" not in given:
         where = given["data.path"].where
         if str(given["data.path"].text).strip().lower() not in NOTHING:

@@ -196,6 +196,7 @@ class Config(Settings):
     """Everything about a run."""
 
     run_dir: Text | None = setting(None, "where the run is kept; None: the next runs/NAME-N")
+    init_from: Text | None = setting(None, "a run whose weights, model and tokenizer to start from")
     seed: int = setting(1337, "of all random numbers", ge=0, lt=2**63)
     device: str = setting(
         "auto", "auto, cpu, cuda, cuda:N or mps", pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$"

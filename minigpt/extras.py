@@ -32,7 +32,9 @@ def require(module: str, extra: str, where: str, needs: str) -> None:
 def missing(module: str, extra: str, where: str, needs: str) -> UserError:
     package = module.removesuffix(".parquet")
     message = f"{where}: {needs} needs the package {package}, which is not installed"
-    return UserError(f"{message}; pip install -e '.[{extra}]' brings it", CONFIG)
+    return UserError(
+        f"{message}; install it with pip install -c constraints.txt -e '.[{extra}]'", CONFIG
+    )
 
 
 def first_of(*modules: str) -> ModuleType | None:

@@ -44,6 +44,7 @@ FOREIGN = {
         "data.val_fraction": "val_size val_split validation_split val_ratio",
         "data.field": "text_field text_column text_key column json_key dataset_text_field",
         "data.encoding": "file_encoding charset",
+        "init_from": "pretrained pretrained_model base_model from_pretrained model_name_or_path",
         "run_dir": "out_dir output_dir save_dir log_dir checkpoint_dir out name run_name",
         "precision": "dtype torch_dtype mixed_precision amp fp16 bf16",
         "compile": "torch_compile compile_model",

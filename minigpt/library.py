@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from minigpt.trainer import Observer
 
 
-def open_corpus(config: Config) -> Corpus:
+def open_corpus(config: Config, resume: Path | None = None) -> Corpus:
     """The stories or the text that a config names, as ids; made once and kept in `data/cache`.
 
-    Raises UserError where the text can't be read or is too short.
+    A text is cut as the run `resume` cuts it, or the run that `config.init_from` names. Raises
+    UserError where the text can't be read or is too short.
     """
     if config.data.source == "stories":
         from minigpt.stories.corpus import open_stories
 
         return open_stories(config)
+    from minigpt.starting_point import tokenizer_of
     from minigpt.text import open_text
 
-    return open_text(config)
+    return open_text(config, tokenizer=tokenizer_of(config, resume))
 
 
 def train(config: Config, run_dir: str | Path | None = None, resume: bool = False) -> Path:
@@ -43,7 +45,8 @@ def train(config: Config, run_dir: str | Path | None = None, resume: bool = Fals
 
     name = Path(str(config.data.path)).stem if config.data.path else "stories"
     folder = Path(run_dir or config.run_dir or next_name(name))
-    train_and_tell(config, open_corpus(config), folder, resume)
+    corpus = open_corpus(config, folder if resume else None)
+    train_and_tell(config, corpus, folder, resume)
     return folder
 
 

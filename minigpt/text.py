@@ -43,17 +43,24 @@ class TextSource:
     files: list[Path]
     digest: str
     settings: DataConfig
+    given: Tokenizer | None = None  # where it is not made for this text
 
     @classmethod
-    def find(cls, settings: DataConfig) -> "TextSource":
+    def find(cls, settings: DataConfig, given: Tokenizer | None = None) -> "TextSource":
         find_decoder(settings.encoding)
         files = find_files(str(settings.path))
-        return cls(files, digest(files), settings)
+        return cls(files, digest(files), settings, given)
+
+    @property
+    def kind(self) -> str:
+        return self.given.kind if self.given is not None else self.settings.tokenizer_kind
 
     @cached_property
     def key(self) -> str:
         """Differs where the ids would: the name under which they are kept."""
         kind = self.settings.tokenizer_kind
+        if self.given is not None:
+            kind = self.given.fingerprint
         what = {
             "format": FORMAT,
             "content": self.digest,
@@ -97,6 +104,8 @@ class TextSource:
 
     def tokenizer(self, quiet: bool | None = True) -> Tokenizer:
         """The tokenizer that the settings ask for, made for this text; raises UserError."""
+        if self.given is not None:
+            return self.given
         if not self.num_characters:
             message = f"data.path: {self.settings.path}: empty; give a file with text"
             raise UserError(message, DATA)
@@ -113,11 +122,19 @@ class TextSource:
 # ------------------------------------------------------------------------------ ids on disk
 
 
-def open_text(config: Config, cache: Path = CACHE, progress: bool = True) -> Corpus:
-    """The corpus of `config.data.path`; raises UserError where the text can't be used."""
+def open_text(
+    config: Config,
+    cache: Path = CACHE,
+    progress: bool = True,
+    tokenizer: Tokenizer | None = None,
+) -> Corpus:
+    """The corpus of `config.data.path`; raises UserError where the text can't be used.
+
+    A `tokenizer` stands for the one that would be made for this text.
+    """
     storage.remove_leftovers(cache)
-    source = TextSource.find(config.data)
-    path = cache / f"{config.data.tokenizer_kind}-{source.key[:16]}.ids"
+    source = TextSource.find(config.data, tokenizer)
+    path = cache / f"{source.kind}-{source.key[:16]}.ids"
     corpus = read_corpus(path, source)
     if corpus is None:
         quiet = None if progress and source.num_characters >= LONG else True

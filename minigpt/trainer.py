@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from minigpt import checkpoint, distributed, run_directory, storage
+from minigpt import checkpoint, distributed, run_directory, starting_point, storage
 from minigpt.averaging import AveragedWeights
 from minigpt.checkpoint import TrainingState
 from minigpt.config import Config
@@ -66,6 +66,8 @@ class Trainer:
         self.model.to(self.device)
         if self.device.type == "cpu" and self.precision == torch.bfloat16:
             self.model.write_out_attention()  # PyTorch's kernel has a slow way back there
+        if config.init_from is not None and resume_from is None:
+            load_weights(self.model, checkpoint.starting_weights(config), config.init_from)
         self.optimizers = build_optimizers(self.model, config.train, self.precision)
         decay = config.train.ema
         self.average = None if decay is None else AveragedWeights(self.model, decay)
@@ -338,5 +340,7 @@ def prepare(
     if resume:
         folder, warnings = run_directory.resume(run_dir, config, corpus)
         return str(folder), warnings
+    starting_point.require_same_model(config)
+    starting_point.require_same_tokenizer(config, corpus.tokenizer)
     run_directory.start(run_dir, config, corpus)
     return None, []

@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
 
     require_loggers(asked.config)
     with distributed.joined(asked.config):
-        corpus = distributed.in_turn(lambda: open_corpus(asked.config))
+        corpus = distributed.in_turn(lambda: open_corpus(asked.config, asked.resume))
         if asked.dry_run:
             from minigpt.dry_run import describe
 

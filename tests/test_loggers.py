@@ -82,7 +82,8 @@ def test_without_its_package_it_is_one_line_before_anything_begins(tmp_path, tex
     assert done.returncode == 2
     assert done.stderr == (
         f"error: log.{tool}: {'TensorBoard' if tool == 'tensorboard' else 'Weights & Biases'} "
-        f"needs the package {tool}, which is not installed; pip install -e '.[logging]' brings it\n"
+        f"needs the package {tool}, which is not installed; "
+        "install it with pip install -c constraints.txt -e '.[logging]'\n"
     )
     assert not list(tmp_path.iterdir())
 

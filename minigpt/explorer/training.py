@@ -75,7 +75,8 @@ def some_of_corpus(run: Run) -> tuple[list[int], list[int]]:
         return sum(train, []), sum(val, [])
     from minigpt.text import open_text
 
-    corpus = open_text(run.config)
+    own = run.tokenizer if run.config.init_from else None
+    corpus = open_text(run.config, tokenizer=own)
     return corpus.train.ids[:TRAIN_TOKENS].tolist(), corpus.val.ids[:VAL_TOKENS].tolist()
 
 

@@ -114,4 +114,5 @@ def open_corpus(run: Run) -> Corpus:
         return open_stories(run.config)
     from minigpt.text import open_text
 
-    return open_text(run.config)
+    own = run.tokenizer if run.config.init_from else None
+    return open_text(run.config, tokenizer=own)

@@ -77,7 +77,8 @@ def validation_texts(run: Run) -> Texts:
         return Texts(told, f"{NUM_TEXTS} validation stories", are_stories=True)
     from minigpt.text import open_text
 
-    corpus = open_text(run.config)
+    own = run.tokenizer if run.config.init_from else None
+    corpus = open_text(run.config, tokenizer=own)
     if corpus.tokenizer.fingerprint != run.tokenizer.fingerprint:
         raise UserError(f"{corpus.name}: changed since the training", DATA)
     ids = passages(corpus.val, length)
