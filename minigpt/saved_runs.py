@@ -64,7 +64,7 @@ def verify(folder: Path) -> None:
     """Compares a checkpoint with its manifest; raises UserError naming the damaged file."""
     for name, expected in read_manifest(folder).files.items():
         path = folder / name
-        if not path.is_file() or storage.sha256(path) != expected["sha256"]:
+        if digest_of(path) != expected["sha256"]:
             raise damaged(path)
     if read_state(folder).step != step_of(folder):
         raise damaged(folder / "state.json")
@@ -74,16 +74,25 @@ def read_manifest(folder: Path) -> Manifest:
     """A checkpoint's description of itself; raises UserError where it is not what was written."""
     path = folder / MANIFEST
     try:
-        content = json.loads(text_of(path))
+        text = text_of(path)
+        content = json.loads(text)
         if content["format"] != FORMAT:
             raise other_format(path, content["format"])
-        intact = content.pop("digest") == digest(content)
+        intact = text == storage.json_text(content) and content.pop("digest") == digest(content)
         found = TypeAdapter(Manifest).validate_python(content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise damaged(path) from None
     if not intact or any("/" in name for name in found.files):
         raise damaged(path)
     return found
+
+
+def digest_of(path: Path) -> str | None:
+    """None where there is no file to read; a disk that can't give it back has damaged it."""
+    try:
+        return storage.sha256(path) if path.is_file() else None
+    except OSError:
+        return None
 
 
 def text_of(path: Path) -> str:
@@ -108,7 +117,7 @@ def require_own(folder: Path, config: Config) -> None:
             what = f"model.{key} was {value} and is {now[key]}"
             raise UserError(f"{run_dir / 'config.yaml'}: {what}; {advice}", DATA)
     path = run_dir / "tokenizer.json"
-    if written.tokenizer and storage.sha256(path) != written.tokenizer:
+    if written.tokenizer and digest_of(path) != written.tokenizer:
         raise UserError(f"{path}: not that of {folder.name}; {advice}", DATA)
 
 
