@@ -66,6 +66,8 @@ def test_too_little_memory_is_one_line(golden, tmp_path, record, what):
     code = ended(forked(work, said))
     (line,) = errors_in(said)
     assert code == RESOURCES, line
-    assert re.match(r"error: memory: not enough of it \((.* asked for, )?\d+ MiB in all\); use", line)
+    assert re.match(
+        r"error: memory: not enough of it \((.* asked for, )?\d+ MiB in all\); use", line
+    )
     assert not strays(tmp_path)
     record("E", 1)
