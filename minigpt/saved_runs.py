@@ -6,7 +6,6 @@ is a folder `checkpoints/step-00000400/`; it is complete when its manifest is.
 runs/ -> run directory -> checkpoint folder
 """
 
-import errno
 import hashlib
 import json
 from dataclasses import dataclass
@@ -74,7 +73,7 @@ def read_manifest(folder: Path) -> Manifest:
     """A checkpoint's description of itself; raises UserError where it is not what was written."""
     path = folder / MANIFEST
     try:
-        text = text_of(path)
+        text = storage.read_bytes(path).decode("utf-8")
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise other_format(path, content["format"])
@@ -93,13 +92,6 @@ def digest_of(path: Path) -> str | None:
         return storage.sha256(path) if path.is_file() else None
     except OSError:
         return None
-
-
-def text_of(path: Path) -> str:
-    """What a file says; OSError where it is none: to read a pipe may take for ever."""
-    if not path.is_file():
-        raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
-    return path.read_text(encoding="utf-8")
 
 
 def other_format(path: Path, found: object) -> UserError:
@@ -134,7 +126,7 @@ def read_state(folder: Path) -> TrainingState:
     """Where a checkpoint stands; raises UserError where its file is missing or says nothing."""
     path = folder / "state.json"
     try:
-        return TypeAdapter(TrainingState).validate_json(text_of(path))
+        return TypeAdapter(TrainingState).validate_json(storage.read_bytes(path))
     except (OSError, ValueError):
         raise damaged(path) from None
 

@@ -176,6 +176,13 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def read_bytes(path: Path) -> bytes:
+    """What a file holds; OSError for a pipe or a device: to read one may take for ever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "is a device or a pipe", str(path))
+    return path.read_bytes()
+
+
 def sha256(path: Path) -> str:
     failpoint("read", path)
     with open(path, "rb") as file:
