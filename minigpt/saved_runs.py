@@ -63,7 +63,7 @@ def verify(folder: Path) -> None:
     """Compares a checkpoint with its manifest; raises UserError naming the damaged file."""
     for name, expected in read_manifest(folder).files.items():
         path = folder / name
-        if digest_of(path) != expected["sha256"]:
+        if (found := digest_of(path)) is None or found != expected.get("sha256"):
             raise damaged(path)
     if read_state(folder).step != step_of(folder):
         raise damaged(folder / "state.json")

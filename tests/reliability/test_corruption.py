@@ -48,6 +48,7 @@ def run_dir(golden, tmp_path):
         golden.stopped_at(step, run_dir, "keep=9", "save_interval=50")
     for folder in saved_runs.checkpoints(run_dir)[:-3]:
         shutil.rmtree(folder)
+    shutil.copytree(golden.checkpoint(1), tmp_path / "step 1")
     return run_dir
 
 
@@ -93,9 +94,8 @@ def truncate(folder):
 
 def other_step(folder):
     """What a copy by hand may do: whole files, but of another step."""
-    other = next(path for path in saved_runs.checkpoints(folder.parent.parent) if path != folder)
     shutil.rmtree(folder)
-    shutil.copytree(other, folder)
+    shutil.copytree(folder.parents[2] / "step 1", folder)
 
 
 def empty(folder):
