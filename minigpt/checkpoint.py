@@ -22,6 +22,7 @@ from minigpt.config import Config
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.model import GPT
 from minigpt.saved_runs import (
+    FORMAT,
     MANIFEST,
     TrainingState,
     best_checkpoint,
@@ -29,12 +30,11 @@ from minigpt.saved_runs import (
     digest,
     find_checkpoint,
     read_state,
+    require_own,
     verify,
 )
 from minigpt.tokenizer import Tokenizer
 from minigpt.weights import load_weights, optimizer_tensors, read_tensors, to_bytes, weights_of
-
-FORMAT = 1
 
 
 @dataclass
@@ -82,19 +82,24 @@ def save(
         storage.write_bytes(temporary / "model.safetensors", to_bytes(weights))
         storage.write_bytes(temporary / "optimizer.safetensors", to_bytes(training))
         storage.write_json(temporary / "state.json", asdict(state))
-        storage.write_json(temporary / MANIFEST, manifest(temporary))
+        storage.write_json(temporary / MANIFEST, manifest(temporary, model))
     verify(folder)
     prune(run_dir, keep)
     return folder
 
 
-def manifest(folder: Path) -> dict[str, Any]:
+def manifest(folder: Path, model: nn.Module | None = None) -> dict[str, Any]:
     """What a complete checkpoint consists of, with a digest of this description itself."""
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": storage.sha256(path)}
         for path in sorted(folder.iterdir())
     }
     content = {"format": FORMAT, "files": files} | surroundings()
+    if isinstance(model, GPT):
+        content["model"] = model.config.model_dump()
+    tokenizer = folder.parent.parent / "tokenizer.json"
+    if tokenizer.exists():
+        content["tokenizer"] = storage.sha256(tokenizer)
     return content | {"digest": digest(content)}
 
 
@@ -134,13 +139,22 @@ def load_run(
 
     The model is in evaluation mode. Raises UserError when the folder is no run or is damaged.
     """
-    run_dir = Path(run_dir)
-    folder = find_checkpoint(run_dir, which)
+    while True:
+        folder = find_checkpoint(Path(run_dir), which)
+        try:
+            return load_checkpoint(Path(run_dir), folder, device)
+        except UserError:
+            if folder.exists():  # else a training made room for a newer one meanwhile: again
+                raise
+
+
+def load_checkpoint(run_dir: Path, folder: Path, device: str | torch.device) -> Run:
     verify(folder)
     config = load_config(run_dir / "config.yaml", [])
     tokenizer = Tokenizer.load(run_dir / "tokenizer.json")
     model = GPT(config.model, tokenizer.vocab_size)
     load_weights(model, read_tensors(folder / "model.safetensors"), str(folder))
+    require_own(folder, config)
     return Run(run_dir, config, tokenizer, model.to(device).eval(), read_state(folder))
 
 

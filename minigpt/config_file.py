@@ -16,6 +16,7 @@ import yaml
 from minigpt.config import GROUPS
 from minigpt.errors import CONFIG, UserError
 from minigpt.foreign_names import FOREIGN
+from minigpt.storage import read_bytes
 
 QUOTES = ("'", '"')
 FIELDS = {
@@ -69,7 +70,7 @@ def nearest(name: str) -> str | None:
 def read_file(path: Path) -> dict[str, Given]:
     """The settings of a YAML file by their full names; raises UserError with file and line."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except FileNotFoundError:
         near = difflib.get_close_matches(path.name, sorted(f.name for f in path.parent.glob("*")))
         hint = f"did you mean {path.parent / near[0]}?" if near else "check the name"

@@ -9,6 +9,7 @@ exception -> one line on stderr and an exit code
 """
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
     except (MemoryError, RuntimeError) as error:
         if not is_lack_of_memory(error):
             raise
-        exit_with("memory: not enough of it; use a smaller model, batch or context", RESOURCES)
+        exit_with(lack_of_memory(error), RESOURCES)
     except OSError as error:
         exit_with(f"{error.filename or 'system'}: {error.strerror or error}", RESOURCES)
 
@@ -78,6 +79,19 @@ def is_lack_of_memory(error: Exception) -> bool:
     """PyTorch tells of it by a RuntimeError, in words that depend on the device."""
     words = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in words or "allocate memory" in words
+
+
+def lack_of_memory(error: Exception) -> str:
+    """What was asked for, as far as it is told, and what there is."""
+    import resource
+
+    asked = re.search(r"allocate ([\d.]+ (?:bytes|[KMGT]iB))", str(error))
+    need = f"{asked[1]} more were asked for, " if asked else ""
+    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    have = have if limit == resource.RLIM_INFINITY else min(have, limit)
+    advice = "use a smaller model, batch or context"
+    return f"memory: not enough of it ({need}{have // 2**20} MiB in all); {advice}"
 
 
 def exit_with(message: str, exit_code: int) -> NoReturn:

@@ -12,6 +12,10 @@ from minigpt.errors import INTERRUPTED, TERMINATED
 EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
+class Stopped(Exception):
+    """Raised by `Interrupts.poll`, for the one who entered the context to catch."""
+
+
 class Interrupts:
     """A context in which the first signal sets `exit_code` and the second ends the process."""
 
@@ -29,6 +33,11 @@ class Interrupts:
 
     def __bool__(self) -> bool:
         return self.exit_code is not None
+
+    def poll(self) -> None:
+        """Raises Stopped after a signal; long work calls this where nothing is half done."""
+        if self:
+            raise Stopped
 
     def note(self, number: int, frame: FrameType | None) -> None:
         if self:

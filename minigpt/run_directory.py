@@ -24,14 +24,14 @@ def start(run_dir: Path, config: Config, corpus: Corpus) -> None:
 
 
 def describe(run_dir: Path, config: Config, corpus: Corpus) -> None:
-    storage.remove_leftovers(run_dir)
+    for folder in (run_dir, run_dir / "checkpoints"):
+        storage.remove_leftovers(folder)
     storage.write_text(run_dir / "config.yaml", dump_yaml(config))
     corpus.tokenizer.save(run_dir / "tokenizer.json")
 
 
 def resume(run_dir: Path, config: Config, corpus: Corpus) -> tuple[Path, list[str]]:
     """The checkpoint to go on from, and warnings; raises UserError where it would not fit."""
-    storage.remove_leftovers(run_dir / "checkpoints")
     folder, damaged = saved_runs.last_good(run_dir)
     if folder is None:
         reason = "all its checkpoints are damaged" if damaged else "holds no checkpoint"
@@ -41,6 +41,7 @@ def resume(run_dir: Path, config: Config, corpus: Corpus) -> tuple[Path, list[st
         advice = "give the same text, or train anew without --resume"
         raise UserError(f"{run_dir}: the corpus is not the one it was trained on; {advice}", DATA)
     describe(run_dir, config, corpus)
+    saved_runs.require_own(folder, config)
     skipped = [f"{path.name} is damaged; going on from {folder.name}" for path in damaged]
     return folder, skipped + changed_surroundings(folder)
 
@@ -62,12 +63,11 @@ def refuse_changes(run_dir: Path, config: Config) -> None:
 
 def changed_surroundings(folder: Path) -> list[str]:
     """What differs from when the checkpoint was written; results may then differ a little."""
-    written = json.loads((folder / saved_runs.MANIFEST).read_text(encoding="utf-8"))
-    now = checkpoint.surroundings()
+    written = saved_runs.read_manifest(folder)
     return [
-        f"{key} was {written[key]} and is now {now[key]}; results may differ slightly"
-        for key in now
-        if written.get(key, now[key]) != now[key]
+        f"{key} was {before} and is now {now}; results may differ slightly"
+        for key, now in checkpoint.surroundings().items()
+        if (before := getattr(written, key)) != now
     ]
 
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from minigpt import storage
+from minigpt.config import Config
 from minigpt.errors import DATA, UserError
 
+FORMAT = 1  # of a checkpoint
 MANIFEST = "manifest.json"
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
@@ -34,6 +36,19 @@ class TrainingState:
     corpus: str = ""  # fingerprint
 
 
+@dataclass
+class Manifest:
+    """What a checkpoint consists of, and what it was made with and belongs to."""
+
+    format: int
+    files: dict[str, dict[str, Any]]
+    python: str
+    torch: str
+    threads: int
+    model: dict[str, Any] | None = None  # its settings
+    tokenizer: str | None = None  # the digest of its file
+
+
 def checkpoints(run_dir: Path) -> list[Path]:
     """The run's checkpoint folders, oldest first; what else lies there is no business of ours."""
     folders = [path for path in (run_dir / "checkpoints").glob("step-*") if path.is_dir()]
@@ -46,17 +61,56 @@ def step_of(folder: Path) -> int:
 
 def verify(folder: Path) -> None:
     """Compares a checkpoint with its manifest; raises UserError naming the damaged file."""
-    try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        intact = content.pop("digest") == digest(content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        intact = False
-    if not intact:
-        raise damaged(folder / MANIFEST)
-    for name, expected in content["files"].items():
+    for name, expected in read_manifest(folder).files.items():
         path = folder / name
-        if not path.is_file() or storage.sha256(path) != expected["sha256"]:
+        if (found := digest_of(path)) is None or found != expected.get("sha256"):
             raise damaged(path)
+    if read_state(folder).step != step_of(folder):
+        raise damaged(folder / "state.json")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """A checkpoint's description of itself; raises UserError where it is not what was written."""
+    path = folder / MANIFEST
+    try:
+        text = storage.read_bytes(path).decode("utf-8")
+        content = json.loads(text)
+        if content["format"] != FORMAT:
+            raise other_format(path, content["format"])
+        intact = text == storage.json_text(content) and content.pop("digest") == digest(content)
+        found = TypeAdapter(Manifest).validate_python(content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise damaged(path) from None
+    if not intact or any("/" in name for name in found.files):
+        raise damaged(path)
+    return found
+
+
+def digest_of(path: Path) -> str | None:
+    """None where there is no file to read; a disk that can't give it back has damaged it."""
+    try:
+        return storage.sha256(path) if path.is_file() else None
+    except OSError:
+        return None
+
+
+def other_format(path: Path, found: object) -> UserError:
+    advice = "use the version of minigpt that wrote it"
+    return UserError(f"{path}: format {found!r:.20} is unknown, {FORMAT} is read; {advice}", DATA)
+
+
+def require_own(folder: Path, config: Config) -> None:
+    """Raises UserError where run's config.yaml or tokenizer.json is not what was trained with."""
+    written, run_dir = read_manifest(folder), folder.parent.parent
+    advice = "put back what it was trained with"
+    now = config.model.model_dump()
+    for key, value in (written.model or {}).items():
+        if key in now and now[key] != value:
+            what = f"model.{key} was {value} and is {now[key]}"
+            raise UserError(f"{run_dir / 'config.yaml'}: {what}; {advice}", DATA)
+    path = run_dir / "tokenizer.json"
+    if written.tokenizer and digest_of(path) != written.tokenizer:
+        raise UserError(f"{path}: not that of {folder.name}; {advice}", DATA)
 
 
 def digest(content: dict[str, Any]) -> str:
@@ -72,8 +126,8 @@ def read_state(folder: Path) -> TrainingState:
     """Where a checkpoint stands; raises UserError where its file is missing or says nothing."""
     path = folder / "state.json"
     try:
-        return TypeAdapter(TrainingState).validate_json(path.read_bytes())
-    except (OSError, ValidationError):
+        return TypeAdapter(TrainingState).validate_json(storage.read_bytes(path))
+    except (OSError, ValueError):
         raise damaged(path) from None
 
 

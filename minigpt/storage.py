@@ -2,7 +2,8 @@
 
 A file appears whole or not at all: it is written under a temporary name, flushed to the
 disk, renamed, and the folder that holds it is flushed too. A folder (a checkpoint, say) is
-made the same way. `failpoint` names the places where tests let the machine fail.
+made the same way. Before each of these moves stands a `failpoint`, where tests let the machine
+fail; nothing else calls the system to change a file.
 
 bytes -> files that survive a power cut
 """
@@ -14,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,13 +32,14 @@ on_failpoint: Callable[[str, Path], None] | None = None  # set by tests only
 
 
 def failpoint(name: str, path: Path) -> None:
+    """Does nothing but in tests: `name` is about to happen to `path`."""
     if on_failpoint is not None:
         on_failpoint(name, path)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replaces the file `path` by `data` in one step; raises UserError when the disk is full."""
-    with open_new(path) as file:
+    with open_new(path, len(data)) as file:
         file.write(data)
 
 
@@ -46,7 +49,11 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes `value` as readable JSON with sorted keys, so that equal values are equal bytes."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def unfinished(path: Path) -> Path:
@@ -57,18 +64,23 @@ def unfinished(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def open_new(path: Path) -> Iterator[BinaryIO]:
-    """A binary file to write to; it takes the name `path` only if the block ends without error."""
+def open_new(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
+    """A binary file to write to; it takes the name `path` only if the block ends without error.
+
+    `size` in bytes, where it is known, is told when there is no room for it.
+    """
     temporary = unfinished(path)
-    with _explained(path):
+    with _explained(path, size):
         if path.exists() and not (path.is_file() or path.is_dir()):
             what = "a device or a pipe, and a file would take its place"
             raise UserError(f"{path}: {what}; give the name of a file", DATA)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
+            failpoint("create", path)
             with open(temporary, "wb") as file, held(temporary):
-                yield file
                 failpoint("write", path)
+                yield file
+                failpoint("sync", path)
                 _flush(file)
             failpoint("rename", path)
             os.replace(temporary, path)
@@ -83,13 +95,15 @@ def new_folder(path: Path) -> Iterator[Path]:
     temporary = unfinished(path)
     with _explained(path):
         try:
-            temporary.mkdir(parents=True)
+            make_folder(path.parent)
+            failpoint("create", path)
+            temporary.mkdir()
             with held(temporary):
                 yield temporary
             sync_folder(temporary)
             failpoint("rename", path)
             if path.exists():
-                shutil.rmtree(path)
+                remove_folder(path)
             os.rename(temporary, path)
             sync_folder(path.parent)
         finally:
@@ -104,17 +118,36 @@ def claimed(path: Path) -> bool:
     return False
 
 
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it, each flushed into the list of the one that holds it."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        failpoint("create", path)
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
+
+
 def append_line(path: Path, line: str) -> None:
     """Adds one line to a log; a torn last line is for the reader to drop."""
     with _explained(path), open(path, "ab") as file:
+        failpoint("append", path)
         file.write(line.encode("utf-8") + b"\n")
+
+
+def sync_file(path: Path) -> None:
+    """Flushes a log, so that what follows is never on the disk without it."""
+    with _explained(path), open(path, "ab") as file:
+        failpoint("sync", path)
+        _flush(file)
 
 
 def remove_folder(path: Path) -> None:
     """Removes a folder; it loses its name first, so that no reader meets half of it."""
-    doomed = unfinished(path)
-    os.rename(path, doomed)
-    shutil.rmtree(doomed)
+    doomed = unfinished(path.with_name(path.name + ".old"))
+    with _explained(path):
+        failpoint("remove", path)
+        os.rename(path, doomed)
+        shutil.rmtree(doomed)
 
 
 def remove_leftovers(folder: Path, of: str = "") -> None:
@@ -143,7 +176,7 @@ def held(path: Path) -> Iterator[None]:
 
 def sync_folder(path: Path) -> None:
     """Flushes a folder's list of names; a rename is safe only after this."""
-    failpoint("sync", path)
+    failpoint("sync folder", path)
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -151,7 +184,15 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def read_bytes(path: Path) -> bytes:
+    """What a file holds; OSError for a pipe or a device: to read one may take for ever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "is a device or a pipe", str(path))
+    return path.read_bytes()
+
+
 def sha256(path: Path) -> str:
+    failpoint("read", path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -160,8 +201,9 @@ def sha256(path: Path) -> str:
 def locked(folder: Path) -> Iterator[None]:
     """Holds `folder` for this process alone; raises UserError naming the owner if it is taken."""
     with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+        make_folder(folder)
+        file = open(folder / ".lock", "a+", encoding="utf-8")  # noqa: SIM115, closed just below
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -188,19 +230,29 @@ def require_writable(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, size: int | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         path = Path(*(UNFINISHED.sub(r"\1", part) for part in path.parts))
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            free = shutil.disk_usage(_existing_parent(path)).free / 2**20
-            message = f"{path}: the disk is full ({free:.0f} MiB free); make room and try again"
-            raise UserError(message, RESOURCES) from None
+            need = f"{size / 2**20:.2f} MiB needed, " if size is not None else ""
+            message = f"{path}: the disk is full ({need}{_room(path) / 2**20:.2f} MiB free)"
+            raise UserError(f"{message}; make room and try again", RESOURCES) from None
+        if error.errno == errno.EIO:
+            message = f"{path}: the disk failed ({error.strerror}); use another, and keep a copy"
+            raise UserError(f"{message} of what it holds", RESOURCES) from None
         if error.errno in UNUSABLE:
             message = f"{path}: can't be written ({error.strerror})"
             raise UserError(f"{message}; choose another place or work elsewhere", DATA) from None
         raise
+
+
+def _room(path: Path) -> int:
+    """How many bytes a file may have here: as the disk has room and as the shell allows."""
+    free = shutil.disk_usage(_existing_parent(path)).free
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return free if limit == resource.RLIM_INFINITY else min(free, limit)
 
 
 def _existing_parent(path: Path) -> Path:

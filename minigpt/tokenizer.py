@@ -161,7 +161,7 @@ class Tokenizer:
     def load(cls, path: Path) -> "Tokenizer":
         """Raises UserError when the file is missing or not one that `save` wrote."""
         try:
-            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+            return cls.from_json(json.loads(storage.read_bytes(Path(path)).decode("utf-8")))
         except OSError as error:
             reason = error.strerror
         except (ValueError, KeyError, TypeError, RecursionError) as error:

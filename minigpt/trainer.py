@@ -8,7 +8,7 @@ config, corpus -> run directory
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from minigpt.device import (
 )
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.generate import generate
-from minigpt.interrupts import Interrupts
+from minigpt.interrupts import Interrupts, Stopped
 from minigpt.loss import NOTHING, bits_per_byte, evaluate, mean_loss, token_losses
 from minigpt.loss_plot import draw_loss
 from minigpt.model import GPT
@@ -82,8 +82,9 @@ class Trainer:
         for message in filter(None, (warning, slow)):
             self.log.say(f"warning: {message}")
         self.saved_step = self.state.step if resume_from else None
-        self.train_loss = float("nan")
+        self.train_loss = self.log.train_loss
         self.training_seconds = 0.0
+        self.interrupted = Interrupts()
 
     def description(self) -> str:
         precision = str(self.precision).removeprefix("torch.")
@@ -98,24 +99,45 @@ class Trainer:
     def run(self) -> int:
         """Trains to the end, or to a signal; returns the exit code."""
         self.model.train()
-        with Interrupts() as interrupted:
-            while not (self.finished() or distributed.highest(interrupted.exit_code or 0)):
-                self.train_step()
-                for look in self.observers:
-                    look(self.state.step, self.model)
-                if self.due(self.config.train.eval_interval) or self.finished():
-                    self.evaluate()
-                if self.worth_saving():
-                    self.save()
-                if self.due(self.config.train.sample_interval):
-                    self.sample()
+        with contextlib.closing(self.log), self.interrupted:
+            with contextlib.suppress(Stopped):
+                self.make_up_for_a_stop()
+                while not self.finished():
+                    self.stop_together()
+                    self.train_step()
+                    for look in self.observers:
+                        look(self.state.step, self.model)
+                    self.look_around()
             if self.saved_step != self.state.step:
                 self.save()
-            exit_code = distributed.highest(interrupted.exit_code or 0)
-        self.log.close()
+            exit_code = distributed.highest(self.interrupted.exit_code or 0)
         if distributed.is_first():
             self.draw()
         return int(exit_code)
+
+    def look_around(self) -> None:
+        """Evaluates, saves and samples where it is time to."""
+        if self.worth_evaluating():
+            self.evaluate()
+        if self.worth_saving():
+            self.save()
+        if self.due(self.config.train.sample_interval):
+            self.sample()
+
+    def make_up_for_a_stop(self) -> None:
+        """Evaluates where a signal ended the run before it could, so that nothing is missing."""
+        if self.state.step and self.state.val_loss is None and self.worth_evaluating():
+            self.look_around()
+
+    def stop_together(self) -> None:
+        """Raises Stopped in all processes after a signal to one of them."""
+        if distributed.highest(self.interrupted.exit_code or 0):
+            raise Stopped
+
+    def poll(self) -> None:
+        """Raises Stopped within a step after a signal; not where other processes would wait."""
+        if distributed.world_size() == 1:
+            self.interrupted.poll()
 
     def finished(self) -> bool:
         if self.progress() >= 1:
@@ -141,9 +163,12 @@ class Trainer:
         train, step = self.config.train, self.state.step
         rate = learning_rate(train, step, self.progress())
         loss, num_tokens = self.accumulate_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), train.grad_clip or 1e30)
-        self.require_finite("loss", loss)
-        self.require_finite("gradient", float(norm))
+        weights = dict(self.model.named_parameters())
+        self.require_finite(step + 1, "loss", loss, weights)
+        gradients = {f"that of {n}": w.grad for n, w in weights.items() if w.grad is not None}
+        norm = torch.nn.utils.get_total_norm(list(gradients.values()))
+        self.require_finite(step + 1, "gradient", float(norm), gradients)
+        torch.nn.utils.clip_grads_with_norm_(weights.values(), train.grad_clip or 1e30, norm)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -167,6 +192,7 @@ class Trainer:
         share = num_tokens / distributed.world_size()  # the processes' gradients are averaged
         total = 0.0
         for micro_step, (x, y) in enumerate(batches):
+            self.poll()
             self.seed_dropout(micro_step)
             with distributed.gradients_at(self.forward, last=micro_step == len(batches) - 1):
                 with autocast(self.device, self.precision):
@@ -194,15 +220,21 @@ class Trainer:
             entropy += [distributed.rank()] if distributed.rank() else []
             torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
 
-    def require_finite(self, name: str, value: float) -> None:
-        if not np.isfinite(value):
-            kept = f"step {self.saved_step}" if self.saved_step is not None else "none yet"
-            advice = f"lower train.learning_rate (now {self.config.train.learning_rate:g})"
-            raise UserError(
-                f"step {self.state.step + 1}: the {name} is {value}; only finite numbers can be "
-                f"learned from; last good checkpoint: {kept}; {advice}",
-                NON_FINITE,
-            )
+    def require_finite(
+        self, step: int, what: str, value: float, behind: Mapping[str, Tensor]
+    ) -> None:
+        """Raises UserError where `value` is no number, and names the tensor `behind` it."""
+        if np.isfinite(value):
+            return
+        culprit = next((name for name in behind if not behind[name].isfinite().all()), None)
+        cause = f", as {culprit} is not finite" if culprit else ""
+        kept = f"step {self.saved_step}" if self.saved_step is not None else "none yet"
+        advice = f"lower train.learning_rate (now {self.config.train.learning_rate:g})"
+        raise UserError(
+            f"step {step}: the {what} is {value}{cause}; only finite numbers can be learned "
+            f"from; last good checkpoint: {kept}; {advice}",
+            NON_FINITE,
+        )
 
     # -------------------------------------------------------------------------- now and then
 
@@ -210,9 +242,11 @@ class Trainer:
         """Measures the whole validation split and notes whether it is the best so far."""
         state, context_length = self.state, self.config.model.context_length
         with self.weights_to_use():
-            losses = evaluate(self.model, self.corpus.val, context_length)
-        state.val_loss = distributed.from_first(lambda: mean_loss(losses))
-        self.require_finite("validation loss", state.val_loss)
+            losses = evaluate(self.model, self.corpus.val, context_length, each=self.poll)
+            val_loss = distributed.from_first(lambda: mean_loss(losses))
+            weights = dict(self.model.named_parameters())
+            self.require_finite(state.step, "validation loss", val_loss, weights)
+        state.val_loss = val_loss
         if state.best_val_loss is None or state.val_loss < state.best_val_loss:
             state.best_val_loss, state.best_step = state.val_loss, state.step
             state.evaluations_without_gain = 0
@@ -223,11 +257,15 @@ class Trainer:
             more |= {"slots": self.corpus.floor.by_slot(losses)}
         self.log.evaluation(state.step, self.train_loss, state.val_loss, **more)
 
+    def worth_evaluating(self) -> bool:
+        return self.due(self.config.train.eval_interval) or self.finished()
+
     def worth_saving(self) -> bool:
         interval = self.config.train.save_interval or self.config.train.eval_interval
         return self.due(interval) or self.finished() or self.state.best_step == self.state.step
 
     def save(self) -> None:
+        self.log.sync()
         averaged = self.average.tensors if self.average is not None else None
         keep = self.config.train.keep
         checkpoint.save(self.run_dir, self.state, self.model, self.optimizers, averaged, keep)
@@ -244,8 +282,8 @@ class Trainer:
                 for name, weight in memory.items()
                 if name.startswith("weights.")
             }
-        load_weights(self.model, weights)
-        load_optimizers(self.model, self.optimizers, memory)
+        load_weights(self.model, weights, str(folder))
+        load_optimizers(self.model, self.optimizers, memory, str(folder))
         self.state = checkpoint.read_state(folder)
 
     def weights_to_use(self) -> contextlib.AbstractContextManager:
@@ -263,7 +301,9 @@ class Trainer:
                 self.config.sample.prompt,
                 self.config.sample.model_copy(update={"num_samples": 1}),
                 self.config.seed,
+                interrupted=lambda: bool(self.interrupted),
             )
+        self.poll()
         self.log.sample(self.state.step, self.config.sample.prompt + texts[0])
 
     # -------------------------------------------------------------------------- the end

@@ -83,6 +83,16 @@ class TrainingLog:
         self.bar.total = round(expected_steps)
         self.bar.update()
 
+    @property
+    def train_loss(self) -> float:
+        """The training loss that was logged last."""
+        losses = [record["train_loss"] for record in self.records if "train_loss" in record]
+        return losses[-1] if losses else float("nan")
+
+    def sync(self) -> None:
+        """Makes sure that the records outlive a power cut, as a checkpoint does."""
+        storage.sync_file(self.metrics_path)
+
     def close(self) -> None:
         self.bar.close()
 

@@ -88,16 +88,26 @@ def optimizer_tensors(
     }
 
 
+def fits(memory: Tensor, parameter: Tensor) -> bool:
+    """What is remembered is a number for each weight, or one, as the count of steps is."""
+    return memory.shape in (parameter.shape, torch.Size())
+
+
 def load_optimizers(
-    model: nn.Module, optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]
+    model: nn.Module,
+    optimizers: list[torch.optim.Optimizer],
+    tensors: dict[str, Tensor],
+    where: str = "checkpoint",
 ) -> None:
-    """The reverse of `optimizer_tensors`."""
+    """The reverse of `optimizer_tensors`; raises UserError where they are another model's."""
     parameters = dict(model.named_parameters())
     for name, tensor in tensors.items():
         index, _, rest = name.partition(".")
         if index.isdigit():
             parameter_name, _, key = rest.rpartition(".")
-            parameter = parameters[parameter_name]
+            parameter = parameters.get(parameter_name)
+            if parameter is None or int(index) >= len(optimizers) or not fits(tensor, parameter):
+                raise UserError(f"{where}: {name} is not this model's; train anew", DATA)
             device = "cpu" if key == "step" and not parameter.is_cuda else parameter.device
             kept = tensor if key == "step" else like(tensor, parameter)
             optimizers[int(index)].state[parameter][key] = kept.to(device)

@@ -123,6 +123,14 @@ def test_nobody_unpickles_evaluates_or_writes_files_on_the_side(path):
                     assert not set("wax+") & set(mode), f"open to write in line {node.lineno}"
 
 
+def test_only_the_control_of_the_reliability_tests_unpickles():
+    control = REPOSITORY / "tests" / "reliability" / "control.py"  # what minigpt is held against
+    for path in {*(REPOSITORY / "tests").rglob("*.py")} - {control}:
+        for node in ast.walk(tree(path)):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            assert called not in BANNED_CALLS - {"eval", "exec"}, f"{called} in {path}"
+
+
 @pytest.mark.parametrize("path", PACKAGE + SCRIPTS, ids=lambda path: path.stem)
 def test_no_text_is_read_or_written_in_the_systems_own_encoding(path):
     for node in ast.walk(tree(path)):
