@@ -45,6 +45,7 @@ class Manifest:
     python: str
     torch: str
     threads: int
+    processes: int = 1
     model: dict[str, Any] | None = None  # its settings
     tokenizer: str | None = None  # the digest of its file
 
