@@ -14,6 +14,7 @@ from benchmarks.attention import attention
 from benchmarks.explorer import explorer
 from benchmarks.generate import generate
 from benchmarks.report import report
+from benchmarks.save import save
 from benchmarks.startup import startup
 from benchmarks.train import train
 
@@ -28,6 +29,7 @@ QUESTIONS: dict[str, Question] = {
     "generate": generate,
     "startup": startup,
     "explorer": explorer,
+    "save": save,
     "report": report,
 }
 PEERS = {"train", "generate"}  # questions that others are asked, too

@@ -10,7 +10,7 @@ TESTS = Path(__file__).parent.parent / "tests"
 
 def main(arguments: list[str]) -> int:
     sys.path.insert(0, str(TESTS))
-    from reliability.report import report
+    from reliability.report import report  # type: ignore[import-not-found]
 
     return report(arguments)
 

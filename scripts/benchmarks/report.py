@@ -90,10 +90,20 @@ def page_lines(found: dict[str, Any]) -> Iterator[str]:
             yield f"| {name} | {value:.2f} |"
 
 
+def cost_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield "| | |"
+    yield "|---|---|"
+    for name, value in found["milliseconds"].items():
+        yield f"| {name} | {value:.4g} ms |"
+    for name, share in found["shares"].items():
+        yield f"| {name} | {share:.2%} |"
+
+
 TABLES = {
     "attention": attention_lines,
     "train": sides,
     "generate": sides,
     "startup": milliseconds_lines,
     "explorer": page_lines,
+    "save": cost_lines,
 }

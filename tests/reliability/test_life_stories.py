@@ -68,9 +68,8 @@ class Life(RuleBasedStateMachine):
 
     @rule(moves=st.integers(0, 150))
     def the_machine_stops(self, moves):
-        with failpoint(cut_at(moves)):
-            with contextlib.suppress(Cut):
-                self.go_on()
+        with failpoint(cut_at(moves)), contextlib.suppress(Cut):
+            self.go_on()
 
     @rule(data=st.data())
     def a_bit_flips(self, data):
