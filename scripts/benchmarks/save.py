@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import describe, machine, milliseconds
+from benchmarks.measuring import Call, describe, machine, milliseconds
 
 
 def save(options: argparse.Namespace) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def save(options: argparse.Namespace) -> dict[str, Any]:
         def save_once() -> None:
             checkpoint.save(Path(folder), TrainingState(step=1), model, optimizers)
 
-        calls = {
+        calls: dict[str, Call] = {
             "a step": step,
             "the finite checks of a step": check,
             "the finite checks of a save": lambda: checkpoint.require_finite(weights_of(model), 1),
@@ -54,11 +54,9 @@ def save(options: argparse.Namespace) -> dict[str, Any]:
         times = milliseconds(calls, 2 if options.quick else 20)
         times["a save"] = elapsed(save_once, 5 if options.quick else 30)
     saves = config.train.max_steps / config.train.eval_interval
+    saving = saves * times["a save"] / config.train.max_steps
     shares = {
-        "saving, of the training": saves
-        * times["a save"]
-        / config.train.max_steps
-        / times["a step"],
+        "saving, of the training": saving / times["a step"],
         "checking, of a step": times["the finite checks of a step"] / times["a step"],
     }
     print(describe(machine()))
