@@ -14,6 +14,7 @@ from benchmarks.attention import attention
 from benchmarks.explorer import explorer
 from benchmarks.generate import generate
 from benchmarks.report import report
+from benchmarks.save import save
 from benchmarks.startup import startup
 from benchmarks.tokenize import tokenize
 from benchmarks.train import train
@@ -30,6 +31,7 @@ QUESTIONS: dict[str, Question] = {
     "startup": startup,
     "tokenize": tokenize,
     "explorer": explorer,
+    "save": save,
     "report": report,
 }
 PEERS = {"train", "generate"}  # questions that others are asked, too

@@ -110,6 +110,15 @@ def page_lines(found: dict[str, Any]) -> Iterator[str]:
             yield f"| {name} | {value:.2f} |"
 
 
+def cost_lines(found: dict[str, Any]) -> Iterator[str]:
+    yield "| | |"
+    yield "|---|---|"
+    for name, value in found["milliseconds"].items():
+        yield f"| {name} | {value:.4g} ms |"
+    for name, share in found["shares"].items():
+        yield f"| {name} | {share:.2%} |"
+
+
 TABLES = {
     "attention": attention_lines,
     "train": sides,
@@ -117,4 +126,5 @@ TABLES = {
     "startup": milliseconds_lines,
     "tokenize": tokenize_lines,
     "explorer": page_lines,
+    "save": cost_lines,
 }
