@@ -34,16 +34,25 @@ NAMES = {
 __all__ = sorted(NAMES)
 
 
+class CallableModule(ModuleType):
+    """A module that is also the function of its name: `minigpt.generate(…)`."""
+
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
+        return getattr(self, self.__name__.rpartition(".")[2])(*arguments, **more)
+
+
 class Package(ModuleType):
-    """Keeps `minigpt.generate` the function, though importing its module would set that name."""
+    """Resolves its names when they are used; importing a module of such a name keeps both."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in NAMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
+        if name in NAMES and isinstance(value, ModuleType):
+            value.__class__ = CallableModule
+        super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         if name in NAMES:
-            return getattr(importlib.import_module(NAMES[name]), name)
+            module = importlib.import_module(NAMES[name])
+            return module if isinstance(module, CallableModule) else getattr(module, name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:

@@ -12,22 +12,28 @@ import minigpt
 NOTEBOOK = REPOSITORY / "notebooks" / "tour.ipynb"
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder where the stories need to be made only once."""
+    return tmp_path_factory.mktemp("home")
+
+
 def run_python(code: str, cwd) -> subprocess.CompletedProcess:
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-def test_the_lines_in_the_readme_train_write_and_look(tmp_path):
+def test_the_lines_in_the_readme_train_write_and_look(home):
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     (code,) = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
     assert len([line for line in code.splitlines() if line]) <= 10
     fewer = code.replace("max_steps=200", "max_steps=20")
-    done = run_python(fewer + "\nopen('a.png', 'wb').write(picture.png())\n", tmp_path)
+    done = run_python(fewer + "\nopen('a.png', 'wb').write(picture.png())\n", home)
     assert done.returncode == 0, done.stderr
     assert "One day Lily Reed met Tom Fox. Little Lily" in done.stdout
     assert done.stdout.endswith("layers, texts, heads, queries, keys: (3, 1, 4, 10, 10)\n")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "runs" / "stories-1" / "heads" / "history.jsonl").exists()
+    assert (home / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert list(home.glob("runs/stories-*/heads/history.jsonl"))
 
 
 def test_every_name_is_there_and_explained():
@@ -40,12 +46,19 @@ def test_every_name_is_there_and_explained():
         _ = minigpt.generat
 
 
-def test_generate_stays_the_function_when_its_module_is_imported(tmp_path):
+@pytest.mark.parametrize("first", ["import minigpt", "import minigpt, minigpt.trainer"])
+def test_generate_is_the_function_and_its_module(tmp_path, tiny_run, first):
     code = (
-        "import minigpt, minigpt.trainer, minigpt.generate\n"
+        f"{first}\n"
         "from minigpt import generate\n"
-        "from minigpt.generate import generate as other\n"
-        "assert generate is other is minigpt.generate\n"
+        f"run = minigpt.load_run({str(tiny_run)!r})\n"
+        "asked = run.model, run.tokenizer, 'The', run.config.sample, 1\n"
+        "texts = minigpt.generate(*asked)\n"
+        "assert len(texts) == 3 and texts == generate(*asked)\n"
+        "import minigpt.generate\n"
+        "from minigpt.generate import generate as function\n"
+        "assert texts == function(*asked) == minigpt.generate(*asked)\n"
+        "assert minigpt.generate.SAMPLES_AT_ONCE\n"
     )
     assert run_python(code, tmp_path).stderr == ""
 
@@ -55,14 +68,14 @@ def test_importing_it_imports_nothing_large(tmp_path):
     assert run_python(code, tmp_path).stdout == "set()\n"
 
 
-def test_the_notebook_runs_as_it_is_kept(tmp_path):
+def test_the_notebook_runs_as_it_is_kept(home):
     import nbformat
     from nbclient import NotebookClient
 
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     kept = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
     assert NOTEBOOK.stat().st_size < 400_000
-    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(home)}})
     client.execute()
     pictures = [
         output

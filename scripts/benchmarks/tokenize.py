@@ -77,6 +77,6 @@ def write_made_up(path: Path, size: int) -> None:
     shares = 1 / np.arange(10, NUM_WORDS + 10)
     with path.open("wb") as file:
         while file.tell() < size:
-            drawn = words[random.choice(NUM_WORDS, 2**17, p=shares / shares.sum())]
+            drawn = words[random.choice(NUM_WORDS, 2**14, p=shares / shares.sum())]
             lines = (" ".join(drawn[at : at + A_LINE]) for at in range(0, len(drawn), A_LINE))
             file.write(".\n".join(lines).encode() + b".\n")
