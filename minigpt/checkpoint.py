@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from minigpt import distributed, storage
 from minigpt.command_line import load_config
 from minigpt.config import Config
+from minigpt.data import Corpus
 from minigpt.errors import NON_FINITE, UserError
 from minigpt.model import GPT
 from minigpt.saved_runs import (
@@ -33,6 +34,7 @@ from minigpt.saved_runs import (
     require_own,
     verify,
 )
+from minigpt.text import open_text
 from minigpt.tokenizer import Tokenizer
 from minigpt.weights import load_weights, optimizer_tensors, read_tensors, to_bytes, weights_of
 
@@ -50,6 +52,11 @@ class Run:
     @property
     def step(self) -> int:
         return self.state.step
+
+    def open_text(self) -> Corpus:
+        """The text that it learned from, cut as it was; raises UserError where that is gone."""
+        own = self.tokenizer if self.config.init_from else None
+        return open_text(self.config, tokenizer=own)
 
 
 # ------------------------------------------------------------------------------ writing

@@ -30,8 +30,7 @@ def require(module: str, extra: str, where: str, needs: str) -> None:
 
 
 def missing(module: str, extra: str, where: str, needs: str) -> UserError:
-    package = module.removesuffix(".parquet")
-    message = f"{where}: {needs} needs the package {package}, which is not installed"
+    message = f"{where}: {needs} needs the package {module}, which is not installed"
     return UserError(
         f"{message}; install it with pip install -c constraints.txt -e '.[{extra}]'", CONFIG
     )

@@ -6,17 +6,26 @@ config -> corpus -> run directory
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minigpt import distributed
 from minigpt.config import Config
 from minigpt.data import Corpus
+from minigpt.starting_point import load_settings
 
 if TYPE_CHECKING:
     from minigpt.loggers import Follower
     from minigpt.trainer import Observer
+
+
+def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
+    """Defaults, then a YAML file, then texts such as `max_steps=500`.
+
+    Raises UserError for the first mistake.
+    """
+    return load_settings(Path(path) if path is not None else None, overrides)
 
 
 def open_corpus(config: Config, resume: Path | None = None) -> Corpus:

@@ -6,6 +6,7 @@ may shrink, or with rotary positions be any.
 settings, run directory -> settings, tokenizer
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 FREE = {"dropout", "context_length"}
 IMPORT = "one of another project comes in with python scripts/convert.py import"
+
+
+def load_settings(path: Path | None, overrides: Iterable[str] = ()) -> Config:
+    """As `load_config`, with the model's settings of the run that `init_from` names."""
+    config = load_config(path, overrides, model_settings)
+    require_same_model(config)
+    return config
 
 
 def model_settings(given: dict[str, Given]) -> dict[str, Given]:

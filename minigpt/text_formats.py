@@ -144,8 +144,9 @@ def require_whole(text: str, where: str) -> None:
 
 def read_table(file: Path, field: str) -> Iterator[str]:
     """The text of each row of a Parquet file, a few rows at a time; raises UserError."""
-    parquet = required("pyarrow.parquet", "data", str(file), "a Parquet file")
     arrow, number = required("pyarrow", "data", str(file), "a Parquet file"), 0
+    from pyarrow import parquet  # type: ignore[import-untyped]
+
     try:
         with parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as table:
             names = table.schema_arrow.names

@@ -11,7 +11,7 @@ from typing import Any
 from minigpt.command_line import load_config, unwrapped
 from minigpt.config import GROUPS, Config
 from minigpt.config_file import FIELDS, complaint, full_key
-from minigpt.starting_point import model_settings, require_same_model
+from minigpt.starting_point import load_settings
 
 USAGE = """\
 usage: python scripts/train.py [CONFIG.yaml] [key=value ...] [--resume [RUN]] [--dry-run]
@@ -63,8 +63,7 @@ def parse_train_arguments(arguments: list[str]) -> TrainArguments:
             raise complaint(f"command line: {word}", advice_for(word, file))
     if resume is not None:
         return resumed(resume, file, overrides, dry_run)
-    config = load_config(file, overrides, model_settings)
-    require_same_model(config)
+    config = load_settings(file, overrides)
     return TrainArguments(config, run_name(file, config), None, dry_run)
 
 

@@ -8,7 +8,7 @@ config, corpus -> run directory
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from minigpt.device import (
     keep_memory,
 )
 from minigpt.errors import NON_FINITE, UserError
-from minigpt.generate import generate
+from minigpt.generation import generate
 from minigpt.interrupts import Interrupts, Stopped
 from minigpt.loss import NOTHING, bits_per_byte, evaluate, mean_loss, token_losses
 from minigpt.loss_plot import draw_loss
@@ -163,12 +163,12 @@ class Trainer:
         train, step = self.config.train, self.state.step
         rate = learning_rate(train, step, self.progress())
         loss, num_tokens = self.accumulate_gradients()
-        weights = dict(self.model.named_parameters())
-        self.require_finite(step + 1, "loss", loss, weights)
-        gradients = {f"that of {n}": w.grad for n, w in weights.items() if w.grad is not None}
-        norm = torch.nn.utils.get_total_norm(list(gradients.values()))
-        self.require_finite(step + 1, "gradient", float(norm), gradients)
-        torch.nn.utils.clip_grads_with_norm_(weights.values(), train.grad_clip or 1e30, norm)
+        self.require_finite(step + 1, "loss", loss, self.weights)
+        gradients = [w.grad for w in self.model.parameters() if w.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        self.require_finite(step + 1, "gradient", float(norm), self.gradients)
+        most = train.grad_clip or 1e30
+        torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), most, norm)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -220,13 +220,21 @@ class Trainer:
             entropy += [distributed.rank()] if distributed.rank() else []
             torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
 
+    def weights(self) -> dict[str, Tensor]:
+        return dict(self.model.named_parameters())
+
+    def gradients(self) -> dict[str, Tensor]:
+        named = self.weights().items()
+        return {f"that of {name}": w.grad for name, w in named if w.grad is not None}
+
     def require_finite(
-        self, step: int, what: str, value: float, behind: Mapping[str, Tensor]
+        self, step: int, what: str, value: float, behind: Callable[[], dict[str, Tensor]]
     ) -> None:
         """Raises UserError where `value` is no number, and names the tensor `behind` it."""
         if np.isfinite(value):
             return
-        culprit = next((name for name in behind if not behind[name].isfinite().all()), None)
+        culprits = (name for name, tensor in behind().items() if not tensor.isfinite().all())
+        culprit = next(culprits, None)
         cause = f", as {culprit} is not finite" if culprit else ""
         kept = f"step {self.saved_step}" if self.saved_step is not None else "none yet"
         advice = f"lower train.learning_rate (now {self.config.train.learning_rate:g})"
@@ -244,8 +252,7 @@ class Trainer:
         with self.weights_to_use():
             losses = evaluate(self.model, self.corpus.val, context_length, each=self.poll)
             val_loss = distributed.from_first(lambda: mean_loss(losses))
-            weights = dict(self.model.named_parameters())
-            self.require_finite(state.step, "validation loss", val_loss, weights)
+            self.require_finite(state.step, "validation loss", val_loss, self.weights)
         state.val_loss = val_loss
         if state.best_val_loss is None or state.val_loss < state.best_val_loss:
             state.best_val_loss, state.best_step = state.val_loss, state.step

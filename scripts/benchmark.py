@@ -1,8 +1,8 @@
 """Measures minigpt against itself and others: python scripts/benchmark.py QUESTION [--quick]
 
 One subcommand for each question; `scripts/benchmarks/` has a file for each. Everything that is
-compared runs in the same process, in turns, so that a busy machine slows all of it alike; read the
-ratios before the milliseconds. `report` makes BENCHMARKS.md of what --json wrote.
+compared runs in turns, so that a busy machine slows all of it alike; read the ratios before the
+milliseconds. `report` makes BENCHMARKS.md of what --json wrote.
 """
 
 import argparse

@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> None:
     escape_what_cannot_be_shown()
     from minigpt.checkpoint import load_run
     from minigpt.device import choose_device
-    from minigpt.generate import generate, stream
+    from minigpt.generation import generate, stream
 
     run = load_run(run_dir, options.checkpoint, choose_device(options.device))
     if options.run is None:

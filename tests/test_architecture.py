@@ -13,7 +13,7 @@ FLOORS = [
     | {"distributed"},
     {"starting_point", "data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
     {"decoding", "schema"},
-    {"checkpoint", "averaging", "run_directory", "generate", "training_log", "loss_plot"},
+    {"checkpoint", "averaging", "run_directory", "generation", "training_log", "loss_plot"},
     {"trainer", "train_arguments", "generate_arguments", "loggers"},
 ]
 WINGS = {"stories", "heads", "explorer", "interop"}

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt import generate as writing
+from minigpt import generation as writing
 from minigpt.cache import KVCache
 from minigpt.config import ModelConfig, SampleConfig
 from minigpt.decoding import Decoder
-from minigpt.generate import decodes, generate
+from minigpt.generation import decodes, generate
 from minigpt.model import GPT
 from minigpt.sampling import Choice
 from minigpt.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from minigpt.config import ModelConfig, SampleConfig
 from minigpt.explorer.bundle import PAGE, one_script
 from minigpt.explorer.contents import model_of, tokenizer_of
 from minigpt.explorer.numbers import packed, packed_weights
-from minigpt.generate import window_start
+from minigpt.generation import window_start
 from minigpt.heads.capture import capture_attention
 from minigpt.heads.changing import head_outputs, replacing
 from minigpt.model import GPT

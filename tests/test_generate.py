@@ -15,11 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minigpt import checkpoint, storage
-from minigpt import generate as writing
+from minigpt import generation as writing
 from minigpt.command_line import dump_yaml
 from minigpt.config import Config, ModelConfig, SampleConfig
 from minigpt.errors import CONFIG, DATA, NON_FINITE, UserError
-from minigpt.generate import Window, Writer, generate, stream, window_start
+from minigpt.generation import Window, Writer, generate, stream, window_start
 from minigpt.model import GPT
 from minigpt.sampling import Choice, at_temperature, draw, keep, penalise
 from minigpt.tokenizer import Tokenizer

@@ -30,7 +30,7 @@ from minigpt.checkpoint import TrainingState, load_run
 from minigpt.command_line import dump_yaml, load_config
 from minigpt.config import Config, SampleConfig
 from minigpt.errors import UserError
-from minigpt.generate import generate
+from minigpt.generation import generate
 from minigpt.heads.capture import capture_attention
 from minigpt.interop import gpt2, viewers
 from minigpt.interop import tokenizers as theirs_and_ours

@@ -46,21 +46,9 @@ def test_every_name_is_there_and_explained():
         _ = minigpt.generat
 
 
-@pytest.mark.parametrize("first", ["import minigpt", "import minigpt, minigpt.trainer"])
-def test_generate_is_the_function_and_its_module(tmp_path, tiny_run, first):
-    code = (
-        f"{first}\n"
-        "from minigpt import generate\n"
-        f"run = minigpt.load_run({str(tiny_run)!r})\n"
-        "asked = run.model, run.tokenizer, 'The', run.config.sample, 1\n"
-        "texts = minigpt.generate(*asked)\n"
-        "assert len(texts) == 3 and texts == generate(*asked)\n"
-        "import minigpt.generate\n"
-        "from minigpt.generate import generate as function\n"
-        "assert texts == function(*asked) == minigpt.generate(*asked)\n"
-        "assert minigpt.generate.SAMPLES_AT_ONCE\n"
-    )
-    assert run_python(code, tmp_path).stderr == ""
+def test_a_model_that_begins_with_another_takes_its_settings(tiny_run):
+    config = minigpt.load_config(None, [f"init_from={tiny_run}", "data.path=my.txt"])
+    assert config.model == minigpt.load_run(tiny_run).config.model
 
 
 def test_importing_it_imports_nothing_large(tmp_path):

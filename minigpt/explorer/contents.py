@@ -15,7 +15,7 @@ from minigpt.explorer.examples import examples
 from minigpt.explorer.numbers import packed, packed_weights
 from minigpt.explorer.sentences import findings
 from minigpt.explorer.training import training
-from minigpt.generate import evaluating
+from minigpt.generation import evaluating
 from minigpt.heads.effects import mean_outputs
 from minigpt.heads.inspection import Inspection
 from minigpt.heads.relations import Story

@@ -73,10 +73,7 @@ def some_of_corpus(run: Run) -> tuple[list[int], list[int]]:
         told = (("train", TRAIN_STORIES), ("val", VAL_STORIES))
         train, val = (chunk_of_ids(split, run.config.seed, 0, n) for split, n in told)
         return sum(train, []), sum(val, [])
-    from minigpt.text import open_text
-
-    own = run.tokenizer if run.config.init_from else None
-    corpus = open_text(run.config, tokenizer=own)
+    corpus = run.open_text()
     return corpus.train.ids[:TRAIN_TOKENS].tolist(), corpus.val.ids[:VAL_TOKENS].tolist()
 
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minigpt.generate import device_of, evaluating
+from minigpt.generation import device_of, evaluating
 from minigpt.heads.capture import at_once, in_place, losses_of, output_sizes, pad, watching
 from minigpt.heads.relations import Question, Story
 from minigpt.model import GPT, TransformerBlock

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from minigpt.attention import MultiHeadAttention
-from minigpt.generate import device_of, evaluating
+from minigpt.generation import device_of, evaluating
 from minigpt.heads.targets import PADDING
 from minigpt.loss import NOTHING, token_losses
 from minigpt.model import GPT, TransformerBlock

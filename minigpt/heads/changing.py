@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minigpt.generate import device_of, evaluating
+from minigpt.generation import device_of, evaluating
 from minigpt.heads.capture import at_once, in_place, losses_of, pad
 from minigpt.model import GPT, TransformerBlock
 

@@ -112,7 +112,4 @@ def open_corpus(run: Run) -> Corpus:
         from minigpt.stories.corpus import open_stories
 
         return open_stories(run.config)
-    from minigpt.text import open_text
-
-    own = run.tokenizer if run.config.init_from else None
-    return open_text(run.config, tokenizer=own)
+    return run.open_text()

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minigpt.generate import device_of, evaluating
+from minigpt.generation import device_of, evaluating
 from minigpt.heads.capture import at_once, losses_of, pad
 from minigpt.heads.changing import Head, head_outputs, replacing
 from minigpt.heads.intervals import Interval, intervals

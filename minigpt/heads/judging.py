@@ -10,7 +10,7 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
-from minigpt.generate import device_of
+from minigpt.generation import device_of
 from minigpt.heads.asking import Answers, ask
 from minigpt.heads.changing import Head, importance
 from minigpt.heads.effects import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from minigpt.generate import device_of
+from minigpt.generation import device_of
 from minigpt.heads.capture import at_once, capture_attention, pad
 from minigpt.heads.scoring import Score
 from minigpt.heads.tally import SCORES, SCORES_ON_RANDOM, SCORES_WITH_FIRST, Tally

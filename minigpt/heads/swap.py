@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from minigpt.generate import device_of, evaluating
+from minigpt.generation import device_of, evaluating
 from minigpt.heads.capture import pad
 from minigpt.heads.changing import Head, changing, head_outputs
 from minigpt.heads.relations import Question, Story, alike, exchanged

@@ -13,7 +13,7 @@ from minigpt.checkpoint import Run
 from minigpt.config import SampleConfig
 from minigpt.data import Split
 from minigpt.errors import DATA, UserError
-from minigpt.generate import evaluating, next_ids
+from minigpt.generation import evaluating, next_ids
 from minigpt.heads import targets
 
 NUM_TEXTS = 64
@@ -75,10 +75,7 @@ def validation_texts(run: Run) -> Texts:
         stories = validation_stories(run)
         told = [story[:length] for story in stories]
         return Texts(told, f"{NUM_TEXTS} validation stories", are_stories=True)
-    from minigpt.text import open_text
-
-    own = run.tokenizer if run.config.init_from else None
-    corpus = open_text(run.config, tokenizer=own)
+    corpus = run.open_text()
     if corpus.tokenizer.fingerprint != run.tokenizer.fingerprint:
         raise UserError(f"{corpus.name}: changed since the training", DATA)
     ids = passages(corpus.val, length)

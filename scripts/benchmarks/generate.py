@@ -59,7 +59,7 @@ def our_writer(model: Any, prompt: Any, batch: int, number: int) -> Call:
     import torch
 
     from minigpt.config import SampleConfig
-    from minigpt.generate import next_ids
+    from minigpt.generation import next_ids
 
     sampling = SampleConfig(max_new_tokens=number, min_p=None)
 

@@ -16,8 +16,8 @@ from minigpt.storage import write_text
 HEAD = """# Benchmarks
 
 Made by `python scripts/benchmark.py report`, from what its other questions wrote with `--json`; no
-number is typed by hand. Everything in a row ran in turns; medians. Ratios say how
-many times as fast ours is; read them before the absolute numbers, which depend on the machine.
+number is typed by hand. Everything in a row ran in turns; medians. Ratios say how many times as
+fast ours is; read them before the absolute numbers, which depend on the machine.
 What limits these speeds, and what was tried, is told in [docs/performance.md](docs/performance.md).
 """
 

@@ -10,6 +10,31 @@ from benchmarks.measuring import Call, describe, machine, milliseconds
 
 def save(options: argparse.Namespace) -> dict[str, Any]:
     """a save of the default model, flushed and read back, and the finite checks of a step"""
+    import torch
+
+    from minigpt.config import Config
+
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        calls = what_is_measured(Path(folder))
+        saving = {"a save": calls.pop("a save")}
+        times = milliseconds(calls, 2 if options.quick else 20)
+        # By the clock on the wall: waiting for a disk is no computing.
+        times |= milliseconds(saving, 0.2 if options.quick else 3, by_wall=True)
+    shares = {
+        "saving, of the training": times["a save"] / Config().train.eval_interval / times["a step"],
+        "checking, of a step": times["the finite checks of a step"] / times["a step"],
+    }
+    print(describe(machine()))
+    for name, value in times.items():
+        print(f"{name:<32} {value:10.4f} ms")
+    for name, share in shares.items():
+        print(f"{name:<32} {share:10.4%}")
+    return {"machine": machine(), "milliseconds": times, "shares": shares}
+
+
+def what_is_measured(folder: Path) -> dict[str, Call]:
+    """A step of the default training, its checks, and a save of it into `folder`."""
     import numpy as np
     import torch
 
@@ -22,12 +47,12 @@ def save(options: argparse.Namespace) -> dict[str, Any]:
     from minigpt.tokenizer import Tokenizer
     from minigpt.weights import weights_of
 
-    torch.set_num_threads(options.threads)
     config, tokenizer = Config(), Tokenizer.word(vocabulary())
+    tokenizer.save(folder / "tokenizer.json")
     model = GPT(config.model, tokenizer.vocab_size)
     optimizers = build_optimizers(model, config.train)
     size = config.train.batch_size, config.model.context_length
-    ids = torch.randint(tokenizer.vocab_size, size)
+    ids, number = torch.randint(tokenizer.vocab_size, size), torch.tensor(1.0)
 
     def step() -> None:
         model(ids).float().logsumexp(-1).mean().backward()
@@ -35,46 +60,9 @@ def save(options: argparse.Namespace) -> dict[str, Any]:
             optimizer.step()
             optimizer.zero_grad()
 
-    def check() -> None:
-        np.isfinite(float(loss)), np.isfinite(float(norm))
-
-    loss, norm = torch.tensor(1.0), torch.tensor(1.0)
-    step()
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        tokenizer.save(Path(folder) / "tokenizer.json")
-
-        def save_once() -> None:
-            checkpoint.save(Path(folder), TrainingState(step=1), model, optimizers)
-
-        calls: dict[str, Call] = {
-            "a step": step,
-            "the finite checks of a step": check,
-            "the finite checks of a save": lambda: checkpoint.require_finite(weights_of(model), 1),
-        }
-        times = milliseconds(calls, 2 if options.quick else 20)
-        times["a save"] = elapsed(save_once, 5 if options.quick else 30)
-    saves = config.train.max_steps / config.train.eval_interval
-    saving = saves * times["a save"] / config.train.max_steps
-    shares = {
-        "saving, of the training": saving / times["a step"],
-        "checking, of a step": times["the finite checks of a step"] / times["a step"],
+    return {
+        "a step": step,
+        "the finite checks of a step": lambda: [np.isfinite(float(number)) for _ in range(2)],
+        "the finite checks of a save": lambda: checkpoint.require_finite(weights_of(model), 1),
+        "a save": lambda: checkpoint.save(folder, TrainingState(step=1), model, optimizers),
     }
-    print(describe(machine()))
-    for name, value in times.items():
-        print(f"{name:<32} {value:10.4f} ms")
-    for name, share in shares.items():
-        print(f"{name:<32} {share:10.4%}")
-    return {"machine": machine(), "milliseconds": times, "shares": shares}
-
-
-def elapsed(call: Any, number: int) -> float:
-    """The median in milliseconds by the clock on the wall: waiting for a disk is no computing."""
-    import statistics
-    import time
-
-    times = []
-    for _ in range(number):
-        start = time.perf_counter()
-        call()
-        times.append(1000 * (time.perf_counter() - start))
-    return statistics.median(times)

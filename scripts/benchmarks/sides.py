@@ -4,7 +4,6 @@ function that makes a call -> the call, over there
 """
 
 import multiprocessing
-import resource
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -38,6 +37,8 @@ class Side:
 def take_turns(
     connection: Connection, threads: int, make: Callable[..., Call], arguments: tuple
 ) -> None:
+    import resource
+
     import torch
 
     torch.set_num_threads(threads)
