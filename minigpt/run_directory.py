@@ -17,21 +17,27 @@ from minigpt.errors import CONFIG, DATA, UserError
 
 def start(run_dir: Path, config: Config, corpus: Corpus) -> None:
     """Writes what belongs to the whole run; raises UserError where a run already lives."""
+    tidy_up(run_dir)
     if saved_runs.checkpoints(run_dir):
         advice = f"continue it with --resume {run_dir} or choose another run_dir"
         raise UserError(f"{run_dir}: already holds a run; {advice}", CONFIG)
     describe(run_dir, config, corpus)
 
 
-def describe(run_dir: Path, config: Config, corpus: Corpus) -> None:
+def tidy_up(run_dir: Path) -> None:
+    """Removes what a killed process left, and puts back what it was about to replace."""
     for folder in (run_dir, run_dir / "checkpoints"):
         storage.remove_leftovers(folder)
+
+
+def describe(run_dir: Path, config: Config, corpus: Corpus) -> None:
     storage.write_text(run_dir / "config.yaml", dump_yaml(config))
     corpus.tokenizer.save(run_dir / "tokenizer.json")
 
 
 def resume(run_dir: Path, config: Config, corpus: Corpus) -> tuple[Path, list[str]]:
     """The checkpoint to go on from, and warnings; raises UserError where it would not fit."""
+    tidy_up(run_dir)
     folder, damaged = saved_runs.last_good(run_dir)
     if folder is None:
         reason = "all its checkpoints are damaged" if damaged else "holds no checkpoint"

@@ -26,6 +26,7 @@ from minigpt.errors import DATA, LOCKED, RESOURCES, UserError
 
 TEMPORARY = ".partial"
 UNFINISHED = re.compile(r"\.(.+)\.\d+\.partial")  # the name that `unfinished` gives
+OLD, BEFORE = ".old", ".before"  # ends of names: to be removed, and until its successor is there
 UNUSABLE = {errno.EACCES, errno.EROFS, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EEXIST}
 UNUSABLE |= {errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP}
 on_failpoint: Callable[[str, Path], None] | None = None  # set by tests only
@@ -91,8 +92,12 @@ def open_new(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder to fill; it becomes `path` only if the block ends without error."""
-    temporary = unfinished(path)
+    """A temporary folder to fill; it becomes `path` only if the block ends without error.
+
+    A folder of that name gives way to it; where the process ends in between, what
+    `remove_leftovers` finds is put back.
+    """
+    temporary, before = unfinished(path), unfinished(path.with_name(path.name + BEFORE))
     with _explained(path):
         try:
             make_folder(path.parent)
@@ -103,11 +108,15 @@ def new_folder(path: Path) -> Iterator[Path]:
             sync_folder(temporary)
             failpoint("rename", path)
             if path.exists():
-                remove_folder(path)
+                os.rename(path, before)
+            failpoint("replace", path)
             os.rename(temporary, path)
             sync_folder(path.parent)
+            shutil.rmtree(before, ignore_errors=True)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+            if before.exists():
+                put_back(before)
 
 
 def claimed(path: Path) -> bool:
@@ -143,7 +152,7 @@ def sync_file(path: Path) -> None:
 
 def remove_folder(path: Path) -> None:
     """Removes a folder; it loses its name first, so that no reader meets half of it."""
-    doomed = unfinished(path.with_name(path.name + ".old"))
+    doomed = unfinished(path.with_name(path.name + OLD))
     with _explained(path):
         failpoint("remove", path)
         os.rename(path, doomed)
@@ -153,14 +162,27 @@ def remove_folder(path: Path) -> None:
 def remove_leftovers(folder: Path, of: str = "") -> None:
     """Removes what a killed process left half-written in `folder`, and nothing still at work.
 
-    `of` is the name of what it was writing; without it all is removed.
+    A folder that it was about to replace is put back. `of` is the name of what it was writing;
+    without it all is removed.
     """
     for path in folder.glob(f".*{TEMPORARY}"):
         name = UNFINISHED.fullmatch(path.name)
-        if not name or (of and name[1] != of):
+        if not name or (of and name[1].removesuffix(BEFORE) != of):
             continue
         with contextlib.suppress(OSError), held(path):  # what can't be removed does no harm
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if name[1].endswith(BEFORE):
+                put_back(path)
+            else:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def put_back(before: Path) -> None:
+    """Gives a folder its name again, or removes it where its successor is there."""
+    path = before.with_name(UNFINISHED.sub(r"\1", before.name).removesuffix(BEFORE))
+    if path.exists():
+        shutil.rmtree(before)
+    else:
+        os.rename(before, path)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,23 @@ def test_a_message_names_what_was_to_be_written_not_its_temporary_place(tmp_path
         storage.new_folder(tmp_path / "run") as folder,
     ):
         storage.write_text(folder / "model", "text")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_folder_that_is_replaced_is_there_all_the_time(tmp_path):
+    for number in range(9):
+        shutil.rmtree(tmp_path / "a", ignore_errors=True)
+        storage.write_text(tmp_path / "a" / "file", "old")
+        if (child := os.fork()) == 0:
+            calls = iter(range(number))
+            storage.on_failpoint = lambda *_: next(calls, None) is not None or os._exit(9)
+            with storage.new_folder(tmp_path / "a") as folder:
+                (folder / "file").write_text("new")
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        storage.remove_leftovers(tmp_path, "a")
+        assert os.listdir(tmp_path) == ["a"]
+        assert (tmp_path / "a" / "file").read_text() in ("old", "new")
+        if status == 0:
+            break
+    assert 3 < number < 8
