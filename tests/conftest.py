@@ -1,5 +1,10 @@
-"""What many tests need: a small text, and a run trained on it by the real code."""
+"""What many tests need: a small text, a run trained on it by the real code, and counts.
 
+A promise of RELIABILITY.md counts the cases of its tests that pass: each test marked with
+`promise("N")` is one, and `record("A1", 400)` in a test notes many.
+"""
+
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +16,7 @@ from hypothesis import settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes share two cores
 settings.register_profile("steady", deadline=None)  # a busy machine is no mistake
 settings.load_profile("steady")
+COUNTS = "MINIGPT_COUNTS"  # where to write them, if anywhere
 REPOSITORY = Path(__file__).parent.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 TEXT = "".join(
@@ -59,3 +65,35 @@ def tiny_run(tmp_path_factory, text_file) -> Path:
     done = run_script("train.py", f"data.path={text_file}", "run_dir=runs/tiny", *TINY, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "runs" / "tiny"
+
+
+# ------------------------------------------------------------------------------ counts
+
+counted: list[tuple[str, str, int, float]] = []
+
+
+@pytest.fixture
+def record(request):
+    """record("A1", 400): so many cases of a promise were tried; they count if the test passes."""
+
+    def note(promise: str, how_many: int) -> None:
+        request.node.user_properties.append(("counted", [promise, how_many]))
+
+    return note
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("promise"):
+        item.user_properties.append(("counted", [*mark.args, 1]))
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.outcome != "skipped":
+        noted = [value for name, value in report.user_properties if name == "counted"]
+        for promise, how_many in noted:
+            counted.append((promise, report.outcome, how_many, report.duration / len(noted)))
+
+
+def pytest_sessionfinish(session):
+    if COUNTS in os.environ and not hasattr(session.config, "workerinput"):
+        Path(os.environ[COUNTS]).write_text(json.dumps(counted), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Several processes train as one does: the same losses, one voice, whole checkpoints, no hang.
 
-Real processes, started by torchrun as people start them, on this machine's processors.
+Real processes, started by torchrun as people start them, on this machine's processors. Promise B2.
 """
 
 import json
@@ -9,7 +9,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -228,14 +230,15 @@ ENDLESS += ["train.save_interval=25", "schedule=constant", "keep=100000"]
 
 
 class Training:
-    """A training by two processes in the background, from its `iter 60` on."""
+    """A training by two processes in the background, from its step `begun` on."""
 
-    def __init__(self, text_file, home, name, *more):
-        words = settings(text_file, *ENDLESS, f"run_dir={name}", *more)
+    def __init__(self, text_file, home, name, *more, begun=60):
         self.run_dir = home / name
+        where = ["--resume", name] if self.run_dir.exists() else [f"run_dir={name}"]
+        words = settings(text_file, *ENDLESS, *where, *more)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.torchrun = subprocess.Popen(torchrun(*words), cwd=home, **pipes)
-        while not self.torchrun.stdout.readline().startswith("iter 60:"):
+        while not self.torchrun.stdout.readline().startswith(f"iter {begun}:"):
             assert self.torchrun.poll() is None, self.torchrun.stderr.read()
 
     def process(self, rank):
@@ -295,15 +298,37 @@ def exit_codes(errors):
     return {int(rank): int(code) for rank, code in found}
 
 
-def test_two_killed_and_resumed_are_two_uninterrupted(killed, home, text_file):
-    steps = 10 + max(saved_runs.step_of(last(training.run_dir)) for training, _ in killed.values())
-    words = settings(text_file, *ENDLESS, f"max_steps={steps}", "run_dir=uninterrupted")
+def require_all_of(trainings, home, text_file):
+    """They go on to a common end, which is that of a training that nothing happened to."""
+    steps = 10 + max(saved_runs.step_of(last(training.run_dir)) for training in trainings)
+    words = settings(text_file, *ENDLESS, f"max_steps={steps}", f"run_dir=whole-{steps}")
     assert run(torchrun(*words), home).returncode == 0
-    for training, _ in killed.values():
+    for training in trainings:
         training.resumed(text_file, 2, steps)
-        require_same_end(home / "uninterrupted", training.run_dir)
+        require_same_end(home / f"whole-{steps}", training.run_dir)
         trained = [r["step"] for r in records(training.run_dir) if "train_loss" in r]
         assert trained == list(range(1, steps + 1))
+
+
+def test_two_killed_and_resumed_are_two_uninterrupted(killed, home, text_file, record):
+    require_all_of([training for training, _ in killed.values()], home, text_file)
+    record("B2", len(killed))
+
+
+@pytest.mark.nightly
+def test_two_killed_again_and_again_are_two_uninterrupted(home, text_file, record):
+    begun = 0
+    for number in range(20):
+        random = Random(f"together/{number}")
+        begun += random.randint(1, 60)
+        training = Training(text_file, home, "killed-often", begun=begun)
+        time.sleep(random.uniform(0, 0.1))
+        os.kill(training.process(random.randrange(2)), signal.SIGKILL)
+        training.ended()
+        found = saved_runs.checkpoints(training.run_dir)
+        begun = saved_runs.step_of(found[-1]) if found else 0
+    require_all_of([training], home, text_file)
+    record("B2", 20)
 
 
 def test_a_signal_to_torchrun_saves_and_one_process_can_go_on(home, text_file):

@@ -18,6 +18,7 @@ from minigpt.heads.inspection import inspect
 from minigpt.model import GPT
 from minigpt.tokenizer import Tokenizer
 
+pytestmark = pytest.mark.promise("G")
 ATTACK = "window.pwned=1"
 PAYLOADS = [
     f"</script><script>{ATTACK}</script>",

@@ -1,8 +1,6 @@
-"""Fixtures of the reliability battery: the golden run, and counts for RELIABILITY.md."""
+"""Fixtures of the reliability battery: above all, the golden run."""
 
-import json
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,9 +11,7 @@ from minigpt import trainer
 from .golden import golden_in
 
 settings.register_profile("battery", deadline=None, derandomize=True, print_blob=True)
-COUNTS = "MINIGPT_COUNTS"  # where to write them, if anywhere
 UNDER_TEST = "MINIGPT_UNDER_TEST"  # a copy of the package with a fault in it
-found: list[tuple[str, str, int, float]] = []
 
 if UNDER_TEST in os.environ:
     assert list(minigpt.__path__) == [os.environ[UNDER_TEST]]
@@ -32,27 +28,3 @@ def golden(tmp_path_factory):
 def without_pictures(monkeypatch):
     """The picture of the loss takes longer than a whole run; test_trainer.py looks at it."""
     monkeypatch.setattr(trainer, "draw_loss", lambda *_: None)
-
-
-@pytest.fixture
-def record(record_property):
-    """record("A1", 400): so many cases of a promise were tried; they count if the test passes."""
-
-    def note(promise: str, how_many: int) -> None:
-        record_property("counted", [promise, how_many])
-
-    return note
-
-
-def pytest_runtest_logreport(report):
-    if report.when == "call" and report.outcome != "skipped":
-        counted = [value for name, value in report.user_properties if name == "counted"]
-        if "test_explorer_payloads.py" in report.nodeid:
-            counted = [("G", 1)]
-        for promise, how_many in counted:
-            found.append((promise, report.outcome, how_many, report.duration / len(counted)))
-
-
-def pytest_sessionfinish(session):
-    if COUNTS in os.environ and not hasattr(session.config, "workerinput"):
-        Path(os.environ[COUNTS]).write_text(json.dumps(found), encoding="utf-8")
