@@ -4,7 +4,6 @@ pieces of text -> standard output
 """
 
 import contextlib
-import io
 import itertools
 import sys
 from collections.abc import Callable, Iterable
@@ -12,13 +11,6 @@ from collections.abc import Callable, Iterable
 from minigpt.errors import UserError
 
 DIVIDER = "---------------"
-
-
-def escape_what_cannot_be_shown() -> None:
-    """Writes characters that the console lacks, and reads bytes that are none, as `\\\\xe9`."""
-    for console in (sys.stdin, sys.stdout):
-        if isinstance(console, io.TextIOWrapper):
-            console.reconfigure(errors="backslashreplace")
 
 
 def show(prompt: str, pieces: Iterable[str]) -> None:

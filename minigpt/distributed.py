@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from minigpt import storage
 from minigpt.errors import (
     CONFIG,
+    EXIT_CODES,
     INTERRUPTED,
     RESOURCES,
-    TERMINATED,
-    Terminated,
     UserError,
     is_lack_of_memory,
     run_command,
@@ -173,13 +172,13 @@ def told_once(main: Callable[[list[str]], int | None], arguments: list[str]) -> 
 
 def ignore_signals() -> None:
     """To be called when all that is left is to leave: torchrun then ends those that are slower."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in EXIT_CODES:
         signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code_of(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
-        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return getattr(error, "exit_code", INTERRUPTED)
     return error.exit_code if isinstance(error, UserError) else 1
 
 

@@ -1,15 +1,15 @@
-"""Ctrl-C and `kill`, answered at a moment when nothing is half done.
+"""Ctrl-C, `kill` and a closed terminal, answered at a moment when nothing is half done.
 
 signals -> a flag that long work looks at
 """
 
+import contextlib
 import os
 import signal
+import stat
 from types import FrameType
 
-from minigpt.errors import INTERRUPTED, TERMINATED
-
-EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+from minigpt.errors import EXIT_CODES, heeded
 
 
 class Stopped(Exception):
@@ -24,7 +24,7 @@ class Interrupts:
         self.previous: dict = {}
 
     def __enter__(self) -> "Interrupts":
-        self.previous = {number: signal.signal(number, self.note) for number in EXIT_CODES}
+        self.previous = {number: signal.signal(number, self.note) for number in heeded()}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -40,6 +40,16 @@ class Interrupts:
             raise Stopped
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        if self:
+        if number == signal.SIGHUP:  # it comes from the terminal and from the shell
+            leave_terminal()
+        elif self:
             os._exit(EXIT_CODES[signal.Signals(number)])
-        self.exit_code = EXIT_CODES[signal.Signals(number)]
+        self.exit_code = self.exit_code or EXIT_CODES[signal.Signals(number)]
+
+
+def leave_terminal() -> None:
+    """What is still said would fail where the terminal is gone."""
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

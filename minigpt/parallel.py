@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from minigpt.errors import RESOURCES, UserError
-from minigpt.interrupts import EXIT_CODES
+from minigpt.errors import EXIT_CODES, RESOURCES, UserError
 from minigpt.tokenizer import Tokenizer
 
 Encoder = Callable[[Iterable[str]], Iterator[tuple[str, np.ndarray]]]

@@ -14,6 +14,8 @@ from minigpt.config import Config
 from minigpt.data import Corpus
 from minigpt.errors import CONFIG, DATA, UserError
 
+WRITTEN_LATER = ("metrics.jsonl", "samples.txt", "loss.png", "summary.json")
+
 
 def start(run_dir: Path, config: Config, corpus: Corpus) -> None:
     """Writes what belongs to the whole run; raises UserError where a run already lives."""
@@ -31,6 +33,11 @@ def tidy_up(run_dir: Path) -> None:
 
 
 def describe(run_dir: Path, config: Config, corpus: Corpus) -> None:
+    storage.require_writable(run_dir / "checkpoints")
+    for name in WRITTEN_LATER:
+        if (run_dir / name).is_dir():
+            message = f"{run_dir / name}: is a folder, and a file is to be written there"
+            raise UserError(f"{message}; move it away or choose another run_dir", DATA)
     storage.write_text(run_dir / "config.yaml", dump_yaml(config))
     corpus.tokenizer.save(run_dir / "tokenizer.json")
 

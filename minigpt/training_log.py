@@ -9,14 +9,17 @@ numbers of a step -> terminal, metrics.jsonl, samples.txt
 import contextlib
 import json
 import re
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from minigpt import storage
+from minigpt.errors import silence
 
 SAMPLE_HEADER = "======== step "
 HEADER_LINE = re.compile(rf"^{SAMPLE_HEADER}(\d+)$", re.MULTILINE)
@@ -51,8 +54,23 @@ class TrainingLog:
     def say(self, line: str) -> None:
         """Prints a line above the bar, on whatever a console can show."""
         encoding = sys.stdout.encoding or "ascii"
-        tqdm.write(line.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
+        with self.even_if_nobody_listens():
+            tqdm.write(line.encode(encoding, "backslashreplace").decode(encoding))
+            sys.stdout.flush()
+
+    @contextlib.contextmanager
+    def even_if_nobody_listens(self) -> Iterator[None]:
+        """A console that fails costs no training; a reader who leaves, as `| head` does, ends it.
+
+        Then all that was learned is saved, as after Ctrl-C.
+        """
+        try:
+            yield
+        except OSError as error:
+            self.bar.disable = True
+            silence(sys.stdout)
+            if isinstance(error, BrokenPipeError):
+                signal.raise_signal(signal.SIGINT)
 
     def record(self, step: int, **numbers: Any) -> None:
         entry = {"step": step, **numbers, "seconds": round(self.seconds, 3)}
@@ -62,9 +80,10 @@ class TrainingLog:
     def training(self, step: int, loss: float, rate: float, tokens_per_second: float) -> None:
         """A logged training step."""
         self.record(step, train_loss=loss, learning_rate=rate, tokens_per_second=tokens_per_second)
-        self.bar.set_postfix_str(
-            f"loss {loss:.3f}, val {self.val_loss:.3f}, {tokens_per_second:,.0f} tokens/s"
-        )
+        with self.even_if_nobody_listens():
+            self.bar.set_postfix_str(
+                f"loss {loss:.3f}, val {self.val_loss:.3f}, {tokens_per_second:,.0f} tokens/s"
+            )
         if self.bar.disable:
             milliseconds = 1000 * self.seconds / max(step, 1)
             self.say(f"iter {step}: loss {loss:.4f}, time {milliseconds:.2f}ms")
@@ -81,7 +100,8 @@ class TrainingLog:
     def advance(self, expected_steps: float) -> None:
         """One more step of as many as are expected, by the number of steps or by the clock."""
         self.bar.total = round(expected_steps)
-        self.bar.update()
+        with self.even_if_nobody_listens():
+            self.bar.update()
 
     @property
     def train_loss(self) -> float:
@@ -94,7 +114,8 @@ class TrainingLog:
         storage.sync_file(self.metrics_path)
 
     def close(self) -> None:
-        self.bar.close()
+        with self.even_if_nobody_listens():
+            self.bar.close()
 
 
 class Silence(TrainingLog):
@@ -119,7 +140,7 @@ class Silence(TrainingLog):
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """The records of a run, in order; a line torn by a power cut is left out."""
+    """The records of a run, in order; a line that is torn or damaged is left out."""
     path = run_dir / "metrics.jsonl"
     if not path.exists():
         return []
@@ -127,7 +148,15 @@ def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     for line in path.read_bytes().splitlines():
         with contextlib.suppress(ValueError):
             records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict) and "step" in record]
+    return [record for record in records if is_record(record)]
+
+
+def is_record(record: Any) -> bool:
+    """Whether it tells of a step; a damaged line may be JSON and say something else."""
+    if not isinstance(record, dict) or not {"step", "seconds"} <= record.keys():
+        return False
+    numbers = (record.get(name, 0) for name in ("step", "seconds", "train_loss", "val_loss"))
+    return all(isinstance(number, int | float) for number in numbers)
 
 
 def samples_until(path: Path, last_step: int) -> str:

@@ -4,6 +4,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from minigpt.command_line import load_config
 from minigpt.errors import DATA, UserError, run_command
 from minigpt.options import Parser
 from minigpt.saved_runs import (
@@ -13,6 +14,7 @@ from minigpt.saved_runs import (
     last_good,
     newest_run,
     read_state,
+    require_own,
     verify,
 )
 
@@ -37,6 +39,13 @@ def verdict(folder: Path) -> tuple[bool, str]:
     return True, f"{folder.name}  good     {measured}"
 
 
+def told_of_best(run_dir: Path) -> str:
+    best = best_checkpoint(run_dir)
+    if best is None:
+        return ""
+    return f"; best: {best.name}" + ("" if verdict(best)[0] else ", which is damaged")
+
+
 def main(arguments: list[str]) -> None:
     options = parse(arguments)
     run_dir = Path(options.run) if options.run is not None else newest_run()
@@ -47,8 +56,8 @@ def main(arguments: list[str]) -> None:
     damaged = sum(not whole for whole, _ in verdicts)
     if good is None:
         raise UserError(f"{run_dir}: all its checkpoints are damaged; train anew", DATA)
-    best = best_checkpoint(run_dir)
-    print(f"last good: {good.name}" + (f"; best: {best.name}" if best else ""))
+    print(f"last good: {good.name}{told_of_best(run_dir)}")
+    require_own(good, load_config(run_dir / "config.yaml"))
     if damaged:
         resume = f"python scripts/train.py --resume {shlex.quote(str(run_dir))}"
         reason = f"{damaged} of {len(verdicts)} checkpoints damaged; {resume} goes on from the last"

@@ -1,13 +1,11 @@
 """Makes one HTML file with the live model in it: python scripts/explore.py [RUN] [--help]"""
 
-from minigpt.console import escape_what_cannot_be_shown
 from minigpt.errors import run_command
 from minigpt.explorer.arguments import parse
 
 
 def main(arguments: list[str]) -> None:
     options = parse(arguments)  # mistakes before PyTorch, which takes seconds to import
-    escape_what_cannot_be_shown()
     from minigpt.checkpoint import load_run
     from minigpt.explorer.build import build, closing_words
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from minigpt.console import converse, escape_what_cannot_be_shown, show_all
+from minigpt.console import converse, show_all
 from minigpt.errors import run_command
 from minigpt.generate_arguments import parse, read_config, read_prompt
 from minigpt.saved_runs import find_checkpoint, newest_run
@@ -16,7 +16,6 @@ def main(arguments: list[str]) -> None:
     prompt = read_prompt(options.prompt) if options.prompt is not None else None
     run_dir = Path(options.run or newest_run())
     find_checkpoint(run_dir, options.checkpoint)
-    escape_what_cannot_be_shown()
     from minigpt.checkpoint import load_run
     from minigpt.device import choose_device
     from minigpt.generation import generate, stream

@@ -2,14 +2,12 @@
 
 import sys
 
-from minigpt.console import escape_what_cannot_be_shown
 from minigpt.errors import run_command
 from minigpt.heads.arguments import parse
 
 
 def main(arguments: list[str]) -> None:
     options = parse(arguments)  # mistakes before PyTorch, which takes seconds to import
-    escape_what_cannot_be_shown()
     from minigpt.heads import commands
     from minigpt.heads.terminal import printable
 

@@ -155,7 +155,9 @@ def test_a_folder_that_is_replaced_is_there_all_the_time(tmp_path):
         storage.write_text(tmp_path / "a" / "file", "old")
         if (child := os.fork()) == 0:
             calls = iter(range(number))
-            storage.on_failpoint = lambda *_, calls=calls: next(calls, None) is not None or os._exit(9)
+            storage.on_failpoint = lambda *_, calls=calls: (
+                next(calls, None) is not None or os._exit(9)
+            )
             with storage.new_folder(tmp_path / "a") as folder:
                 (folder / "file").write_text("new")
             os._exit(0)
