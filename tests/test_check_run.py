@@ -5,7 +5,7 @@ import shutil
 import pytest
 from conftest import run_script
 
-from minigpt.saved_runs import checkpoints
+from minigpt.saved_runs import best_checkpoint, checkpoints
 
 
 @pytest.fixture
@@ -51,3 +51,20 @@ def test_all_damaged_and_none_at_all_are_one_line(run, tmp_path):
     assert "all its checkpoints are damaged" in done.stderr
     done = run_script("check_run.py", "nowhere", cwd=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+
+
+def test_a_run_that_lacks_what_belongs_to_all_its_checkpoints_is_not_called_whole(run, tmp_path):
+    (run / "tokenizer.json").rename(tmp_path / "tokenizer.json")
+    done = run_script("check_run.py", str(run), cwd=tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+    assert "tokenizer.json: not that of" in done.stderr
+    (run / "config.yaml").unlink()
+    done = run_script("check_run.py", str(run), cwd=tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_a_damaged_best_one_is_not_recommended(run, tmp_path):
+    best = best_checkpoint(run)
+    flip(best / "model.safetensors")
+    done = run_script("check_run.py", str(run), cwd=tmp_path)
+    assert f"best: {best.name}, which is damaged" in done.stdout
