@@ -32,6 +32,7 @@ from minigpt.config import Config, SampleConfig
 from minigpt.errors import UserError
 from minigpt.generation import generate
 from minigpt.heads.capture import capture_attention
+from minigpt.heads.inspection import inspect
 from minigpt.interop import gpt2, viewers
 from minigpt.interop import tokenizers as theirs_and_ours
 from minigpt.interop.gguf_file import export_gguf
@@ -136,7 +137,7 @@ def require_same_function(run, folder, prompt):
     """Logits and 200 greedy tokens (as far as the context goes) agree, and so do the prompts."""
     theirs, tokenizer = load_theirs(folder)
     ids = random_ids(run)
-    torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=1e-6, atol=1e-5)
+    torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=0, atol=1e-5)
     start = torch.tensor([tokenizer(prompt).input_ids])
     assert start[0].tolist() == run.tokenizer.encode(prompt)
     new = min(200, run.config.model.context_length - start.size(1))
@@ -355,6 +356,19 @@ def test_the_default_run_goes_out(tmp_path):
     require_same_function(run, tmp_path / "out", "\nOne day Lily met Tom.")
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_run_goes_out_and_comes_back_with_the_same_weights(tmp_path, tied):
+    ours = saved_run(tmp_path / "run", KINDS["bpe"], **EVERYTHING | {"tie_embeddings": tied})
+    export_folder(ours, tmp_path / "out")
+    import_model(str(tmp_path / "out"), tmp_path / "back")
+    back = load_run(tmp_path / "back")
+    there, here = ours.model.state_dict(), back.model.state_dict()
+    assert there.keys() == here.keys() and all(torch.equal(there[n], here[n]) for n in there)
+    assert (back.model.head.weight is back.model.token_embedding.weight) == tied
+    assert back.config.model == ours.config.model
+    assert back.tokenizer.fingerprint == ours.tokenizer.fingerprint
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_tokenizer_goes_out_and_comes_back(tmp_path, kind):
     ours = KINDS[kind]
@@ -436,7 +450,7 @@ def test_nanogpt_comes_in_by_the_two_lines_of_the_page(tmp_path, bias):
     import_model(weights, tmp_path / "run", None, tmp_path / "input.txt")
     run = load_run(tmp_path / "run")
     ids = random_ids(run)[:, :53]
-    torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=1e-6, atol=1e-5)
+    torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=0, atol=1e-5)
     assert run.config.model.bias == bias and run.tokenizer.decode([0]) == min(TEXT)
 
 
@@ -593,6 +607,27 @@ def test_an_imported_model_writes_is_inspected_and_explored(gpt2_folders, tmp_pa
     run("explore.py", "--fast")
     assert (tmp_path / "runs" / "short-1" / "explorer.html").stat().st_size > 100_000
     assert "as GPT-2" in run("convert.py", "export", "newest", "out")
+
+
+def test_the_recipe_fine_tunes_gpt2(gpt2_folders, tmp_path):
+    """As shipped, but for a smaller context and a few steps: it gains, and hardly moves."""
+    import_model(str(gpt2_folders / "small"), tmp_path / "runs" / "gpt2")
+    (tmp_path / "my.txt").write_text(TEXT * 3, encoding="utf-8")
+    recipe = str(REPOSITORY / "configs" / "gpt2_finetune.yaml")
+    words = ["context_length=64", "max_steps=8", "eval_interval=1", "log_interval=1"]
+    done = run_script("train.py", recipe, "data.path=my.txt", *words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    losses = [float(loss) for loss in re.findall(r"step \d+: .*val loss ([\d.]+)", done.stdout)]
+    assert len(losses) == 8 and losses[-1] < losses[0]
+    before, run = load_run(tmp_path / "runs" / "gpt2"), load_run(tmp_path / "runs/gpt2_finetune-1")
+    assert run.config.model.num_heads == 3 and run.config.model.bias
+    assert run.tokenizer.fingerprint == before.tokenizer.fingerprint
+    for name, old in before.model.state_dict().items():
+        new = run.model.state_dict()[name]
+        assert not torch.equal(new, old[: len(new)])
+        torch.testing.assert_close(new, old[: len(new)], rtol=0, atol=1e-3)
+    assert generate(run.model, run.tokenizer, "The", SampleConfig(num_samples=2), seed=1)[1]
+    assert inspect(run, "The red dog saw the red dog").weights.shape[:2] == (2, 3)
 
 
 MISSING = [
