@@ -314,6 +314,30 @@ def test_a_tokenizer_that_would_encode_otherwise_is_refused(gpt2_folders, tmp_pa
             theirs_and_ours.from_json(content)
 
 
+HALF = ["config.json", "model.safetensors", "tokenizer.json", "vocab.json", "merges.txt"]
+
+
+@pytest.mark.parametrize("name", HALF)
+@pytest.mark.parametrize("damage", ["gone", "empty", "half", "a list", "no text"])
+def test_a_folder_that_arrived_half_is_one_line_and_leaves_nothing(
+    gpt2_folders, tmp_path, name, damage
+):
+    folder = shutil.copytree(gpt2_folders / "small", tmp_path / "half")
+    if name in ("vocab.json", "merges.txt"):
+        theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        theirs.model.save(str(folder))
+        (folder / "tokenizer.json").unlink()
+    path = folder / name
+    data = path.read_bytes()
+    found = {"empty": b"", "half": data[: len(data) // 2], "a list": b"[]", "no text": b"\xff{"}
+    path.unlink() if damage == "gone" else path.write_bytes(found[damage])
+    if name == "tokenizer.json" and damage == "gone":
+        path = folder / "merges.txt"
+    line = refusal(import_model, str(folder), tmp_path / "runs" / "mine")
+    assert line.startswith(f"{path}: ") or (name == "merges.txt" and damage != "gone"), line
+    assert not (tmp_path / "runs").exists()
+
+
 def test_pickles_and_what_is_not_there_are_refused(gpt2_folders, tmp_path):
     folder = shutil.copytree(gpt2_folders / "small", tmp_path / "pickled")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
@@ -323,6 +347,10 @@ def test_pickles_and_what_is_not_there_are_refused(gpt2_folders, tmp_path):
     assert "hub" in refusal(import_model, "nobody/has-this", run)
     assert "no such folder" in refusal(import_model, "not a/name/at all", run)
     assert "safetensors" in refusal(import_model, "missing.safetensors", run)
+    for name in ("config.json", "tokenizer.json"):  # not asked for on the hub
+        assert "is a file; give the folder" in refusal(import_model, str(folder / name), run)
+    (folder / "pytorch_model.bin").rename(folder / "model-00001-of-00002.safetensors")
+    assert "max_shard_size" in refusal(import_model, str(folder), run)
     run.mkdir()
     (run / "note.txt").write_text("mine", encoding="utf-8")
     assert "is there already" in refusal(import_model, str(gpt2_folders / "small"), run)
@@ -539,6 +567,9 @@ def test_onnx_computes_the_same_for_every_length(tmp_path, positions):
         torch.testing.assert_close(torch.from_numpy(logits), run.model(ids), rtol=0, atol=1e-4)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "model.tokenizer.json"))
     assert theirs.encode(TEXT).ids == run.tokenizer.encode(TEXT)
+    (tmp_path / "model.onnx").unlink()
+    assert "model.tokenizer.json: is there" in refusal(export_onnx, run, tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
 
 
 # ------------------------------------------------------------------------------ other tools
@@ -657,7 +688,8 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 @pytest.mark.parametrize(
     "words",
     [[], ["import"], ["export", "nowhere", "out"], ["export", "x.pt", "out"]]
-    + [["export", "RUN", "model.bin"], ["import", "gpt2", "run", "--tokenizer", "words"]],
+    + [["export", "RUN", "model.bin"], ["export", "RUN", "out.keras"], ["export", "RUN", "x.GGUF"]]
+    + [["import", "gpt2", "run", "--tokenizer", "words"]],
 )
 def test_mistakes_are_one_line_and_need_no_pytorch(tmp_path, words):
     code = (
