@@ -3,6 +3,8 @@
 import importlib.util
 import math
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -405,6 +407,20 @@ def test_texts_begin_with_the_prompt_and_have_a_line_between(script):
     assert out == script("--prompt=abc ", "--seed=4", "--checkpoint=3", "--device=cpu")
     assert first == script("--prompt=abc ", "--seed=4", "--num-samples=1")
     assert out != script("--prompt=abc ", "--seed=5")
+
+
+def test_a_run_writes_the_same_whatever_became_of_its_text(tiny_run, tmp_path, script):
+    """Deleted, another, or no text at all: a run needs nothing but itself."""
+    run_dir = shutil.copytree(tiny_run, tmp_path / "run")
+    text, words = tmp_path / "a.txt", [str(run_dir), "--prompt=The ", "--seed=3"]
+    config = (run_dir / "config.yaml").read_text(encoding="utf-8")
+    config = re.sub(r"(?m)^  path: .*", f"  path: {text}", config)
+    (run_dir / "config.yaml").write_text(config, encoding="utf-8")
+    written = [script(*words)]
+    for content in (b"something else " * 99, b"", b"\xff\0"):
+        text.write_bytes(content)
+        written.append(script(*words))
+    assert len(set(written)) == 1
 
 
 def test_every_option_counts(script):

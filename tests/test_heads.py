@@ -603,6 +603,30 @@ def test_stories_are_told_anew_and_given_texts_begin_as_stories_do(tmp_path):
     assert "words have changed" in texts.own_texts(run).note
 
 
+def test_the_tokens_shown_are_the_tokens_fed(tmp_path, byte_run):
+    """None is hidden, also where a line break is put before a story."""
+    from minigpt.stories import spelling
+
+    stories = run_of(Tokenizer.word(spelling.vocabulary()), tmp_path)
+    stories.config = Config(model=stories.config.model)
+    for run, text, expected in (
+        (stories, "One day", ["⏎", "One", "·day"]),
+        (byte_run, "\nab", ["⏎", "a", "b"]),
+    ):
+        fed = []
+        run.model.register_forward_pre_hook(lambda _, inputs, fed=fed: fed.append(inputs[0]))
+        look = inspect(run, text, fast=True)
+        assert look.labels == expected
+        assert look.weights.shape[2:] == (len(expected), len(expected))
+        assert (
+            fed[-1].flatten().tolist()
+            == look.texts.shown
+            == run.tokenizer.encode("\n" + text.removeprefix("\n"))
+        )
+        shown = report(look, [], stream("utf-8", False)).splitlines()
+        assert all(f"  {n} {label}" in "\n".join(shown) for n, label in enumerate(expected))
+
+
 @pytest.mark.parametrize(("size", "expected"), [(0, [0]), (5, [5]), (10, [10]), (25, [10, 10])])
 def test_passages_cover_a_split(size, expected):
     found = texts.passages(Split(np.arange(size), size), 10)

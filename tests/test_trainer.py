@@ -285,6 +285,16 @@ def test_a_finished_run_resumes_with_no_steps_left_and_with_more(tiny):
     assert saved_runs.step_of(saved_runs.find_checkpoint(run_dir, "last")) == 15
 
 
+def test_twenty_steps_are_ten_and_then_ten_more(tiny):
+    """As a user goes on, with a larger max_steps; a rate that falls would fall differently."""
+    whole = tiny("whole", "schedule=constant", "warmup_steps=4", "max_steps=20")
+    tiny("parts", "schedule=constant", "warmup_steps=4", "max_steps=10")
+    parts = tiny("parts", "schedule=constant", "warmup_steps=4", "max_steps=20", resume=True)
+    for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
+        ends = [saved_runs.find_checkpoint(run, "last") / name for run in (whole, parts)]
+        assert ends[0].read_bytes() == ends[1].read_bytes(), name
+
+
 def test_a_second_run_in_the_same_folder_is_refused(tiny):
     tiny("run")
     with pytest.raises(UserError, match="already holds a run"):
@@ -368,11 +378,12 @@ def test_a_process_killed_while_saving_leaves_whole_checkpoints_only(tiny):
     assert saved_runs.step_of(newest) == 13
 
 
-def test_the_best_stays_the_best_across_a_resume(tiny):
+@pytest.mark.parametrize("rate", [0.5, 10])
+def test_the_best_stays_the_best_across_a_resume(tiny, rate):
     run_dir = tiny("run")
     best = saved_runs.find_checkpoint(run_dir, "best")
     before = weights(run_dir, "best")
-    worse = ["learning_rate=0.5", "max_steps=20", "schedule=constant", "eval_interval=4"]
+    worse = [f"learning_rate={rate}", "max_steps=20", "schedule=constant", "eval_interval=4"]
     tiny("run", *worse, resume=True)
     assert saved_runs.step_of(saved_runs.find_checkpoint(run_dir, "last")) == 20
     assert saved_runs.find_checkpoint(run_dir, "best") == best

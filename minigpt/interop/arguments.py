@@ -4,12 +4,14 @@ arguments -> options
 """
 
 import argparse
+import re
 from pathlib import Path
 
 from minigpt.errors import UserError
 from minigpt.options import Parser
 from minigpt.saved_runs import find_checkpoint, newest_run, next_name
 
+NO_ENDING = re.compile(r"(\.(gguf|onnx|v?\d\w*))?")  # a folder may be called gpt-1.5
 EXAMPLES = """\
   python scripts/convert.py import gpt2
   python scripts/convert.py import models/my-gpt2 runs/mine
@@ -51,8 +53,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         options.run = options.run or next_name(Path(options.source).stem)
     else:
         options.run = newest_run() if options.run == "newest" else Path(options.run)
-        if options.out.suffix in (".bin", ".pt", ".pth", ".safetensors"):
-            message = f"{options.out}: is no format to export to; allowed: a folder, .gguf, .onnx"
-            raise UserError(f"{message}; a folder holds model.safetensors")
+        if not NO_ENDING.fullmatch(options.out.suffix):
+            message = f"{options.out}: {options.out.suffix} is no format to export to; allowed: "
+            raise UserError(f"{message}.gguf, .onnx, or a folder, whose name has no such ending")
         find_checkpoint(options.run, options.checkpoint)
     return options

@@ -78,11 +78,13 @@ class Settings(BaseModel):
 
 def read_settings(content: Any, where: str) -> Settings:
     """GPT-2's config.json, checked; raises UserError."""
+    if not isinstance(content, dict):
+        raise UserError(f"{where}: holds no settings; give GPT-2's own config.json", DATA)
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(map(str, first["loc"])) or "it"
+        name = ".".join(map(str, first["loc"]))
         message = f"{where}: {name}: {first['msg'].lower()}; give GPT-2's own config.json"
         raise UserError(message, DATA) from None
     settings.require_expressible(where)

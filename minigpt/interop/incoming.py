@@ -49,6 +49,9 @@ def import_model(
     path = Path(source)
     if path.suffix in PICKLED:
         raise pickled(path)
+    if path.is_file() and path.suffix != ".safetensors":
+        advice = "give the folder that holds it, or nanoGPT's weights as .safetensors"
+        raise UserError(f"{source}: is a file; {advice}", DATA)
     if path.suffix == ".safetensors":
         config, found, weights = read_nanogpt(path, tokenizer, text)
     else:
@@ -132,10 +135,7 @@ def read_gpt2(folder: Path) -> tuple[ModelConfig, Tokenizer, dict[str, Tensor]]:
     config = model_config(settings, str(folder / "config.json"))
     path = folder / "model.safetensors"
     if not path.exists():
-        for other in sorted(folder.iterdir()):
-            if other.suffix in PICKLED:
-                raise pickled(other)
-        raise UserError(f"{path}: is missing; give a folder or hub name that has it", DATA)
+        raise no_weights(path)
     tensors = {full_name(name): tensor for name, tensor in read_tensors(path)[0].items()}
     tensors = {name: tensor for name, tensor in tensors.items() if not MASKS.fullmatch(name)}
     drop_tied_head(tensors, config, str(path))
@@ -147,6 +147,18 @@ def read_gpt2(folder: Path) -> tuple[ModelConfig, Tokenizer, dict[str, Tensor]]:
         )
         raise UserError(f"{folder}: {message}; give those that belong together", DATA)
     return config, tokenizer, from_gpt2(theirs, config, transposed=True)
+
+
+def no_weights(path: Path) -> UserError:
+    """Says what lies in the folder instead, and how it becomes what is read."""
+    for other in sorted(path.parent.iterdir()):
+        if other.suffix in PICKLED:
+            return pickled(other)
+        if re.fullmatch(r"model-\d+-of-\d+\.safetensors", other.name):
+            whole = CONVERT.replace("'NEW'", "'NEW', max_shard_size='100GB'")
+            advice = f'put them into one on your side with python -c "{whole}"'
+            return UserError(f"{path}: is missing, for {other.name} is a part; {advice}", DATA)
+    return UserError(f"{path}: is missing; give a folder or hub name that has it", DATA)
 
 
 def full_name(name: str) -> str:

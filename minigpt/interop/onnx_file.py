@@ -33,8 +33,9 @@ def export_onnx(run: Run, path: Path) -> str:
     if size > LARGEST:
         message = f"{path}: {size / 2**30:.1f} GiB of weights, and an ONNX file holds 2"
         raise UserError(f"{message}; export a smaller run, or to a folder", RESOURCES)
-    require_new(path)
     beside = path.with_suffix(".tokenizer.json")
+    require_new(path)
+    require_new(beside)
     tokenizer = to_json(run.tokenizer)
     storage.write_bytes(path, to_bytes(run))
     storage.write_json(beside, tokenizer)

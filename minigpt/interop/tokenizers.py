@@ -182,7 +182,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         model = {"type": "BPE", "vocab": vocab, "merges": pairs}
         return from_json({"model": model, "pre_tokenizer": byte_level(use_regex=True)})
     except OSError as error:
-        reason = error.strerror
+        path, reason = Path(error.filename or path), error.strerror
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         reason = f"no tokenizer that can be read ({type(error).__name__}: {error})"
     raise UserError(f"{path}: {reason}; give a folder with GPT-2's tokenizer", DATA)
