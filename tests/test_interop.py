@@ -349,6 +349,11 @@ def test_pickles_and_what_is_not_there_are_refused(gpt2_folders, tmp_path):
     assert "safetensors" in refusal(import_model, "missing.safetensors", run)
     for name in ("config.json", "tokenizer.json"):  # not asked for on the hub
         assert "is a file; give the folder" in refusal(import_model, str(folder / name), run)
+    small = str(gpt2_folders / "small")
+    assert "--tokenizer: is for nanoGPT" in refusal(import_model, small, run, "byte")
+    assert "--characters: is for" in refusal(import_model, small, run, None, tmp_path / "a.txt")
+    own = saved_run(tmp_path / "own", KINDS["byte"])
+    assert "is a run already" in refusal(import_model, str(own.run_dir), run)
     (folder / "pytorch_model.bin").rename(folder / "model-00001-of-00002.safetensors")
     assert "max_shard_size" in refusal(import_model, str(folder), run)
     run.mkdir()
@@ -689,7 +694,8 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     "words",
     [[], ["import"], ["export", "nowhere", "out"], ["export", "x.pt", "out"]]
     + [["export", "RUN", "model.bin"], ["export", "RUN", "out.keras"], ["export", "RUN", "x.GGUF"]]
-    + [["import", "gpt2", "run", "--tokenizer", "words"]],
+    + [["import", "gpt2", "run", "--tokenizer", "words"]]
+    + [["import", "a.safetensors", "--tokenizer=byte", "--characters=a.txt"]],
 )
 def test_mistakes_are_one_line_and_need_no_pytorch(tmp_path, words):
     code = (
