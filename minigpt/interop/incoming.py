@@ -171,7 +171,8 @@ def no_weights(path: Path) -> UserError:
             whole = CONVERT.replace("'NEW'", "'NEW', max_shard_size='100GB'")
             advice = f'put them into one on your side with python -c "{whole}"'
             return UserError(f"{path}: is missing, for {other.name} is a part; {advice}", DATA)
-    return UserError(f"{path}: is missing; give a folder or hub name that has it", DATA)
+    advice = f'weights of another kind become it on your side with python -c "{CONVERT}"'
+    return UserError(f"{path}: is missing; {advice}", DATA)
 
 
 def full_name(name: str) -> str:
