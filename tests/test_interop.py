@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,10 +135,15 @@ def random_ids(run):
 
 @torch.no_grad()
 def require_same_function(run, folder, prompt):
-    """Logits and 200 greedy tokens (as far as the context goes) agree, and so do the prompts."""
+    """Logits and 200 greedy tokens (as far as the context goes) agree, and so do the prompts.
+
+    Trained models have logits so large that float32 itself is coarser than 1e-5.
+    """
     theirs, tokenizer = load_theirs(folder)
     ids = random_ids(run)
-    torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=0, atol=1e-5)
+    ours = run.model(ids)
+    most = 1e-5 * max(1, float(ours.abs().max()) / 10)
+    torch.testing.assert_close(ours, theirs(ids).logits, rtol=0, atol=most)
     start = torch.tensor([tokenizer(prompt).input_ids])
     assert start[0].tolist() == run.tokenizer.encode(prompt)
     new = min(200, run.config.model.context_length - start.size(1))
@@ -210,6 +216,27 @@ def test_gpt2s_own_vocabulary_goes_out_and_comes_back(monkeypatch, tmp_path):
     assert theirs.encode("Hello world<|endoftext|>").ids == [15496, 995, 50256]
     text = (SHARED_DATA / "tinyshakespeare.txt").read_text(encoding="utf-8")[:20_000]
     assert theirs.encode(text).ids == ours.encode(text)
+
+
+def cached_gpt2():
+    """The folder of GPT-2 itself, where somebody has fetched it before; None elsewhere."""
+    from huggingface_hub import try_to_load_from_cache
+
+    paths = [try_to_load_from_cache("gpt2", name) for name in ("config.json", "model.safetensors")]
+    return Path(paths[0]).parent if all(isinstance(path, str) for path in paths) else None
+
+
+@pytest.mark.skipif(cached_gpt2() is None, reason="GPT-2 itself is not in the hub's cache here")
+def test_gpt2_itself_comes_in_by_its_name(tmp_path):
+    import_model("gpt2", tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    require_same_function(run, cached_gpt2(), "The red dog")
+    export_folder(run, tmp_path / "out")
+    there, back = (
+        {name.removeprefix("transformer."): tensor for name, tensor in load_file(path).items()}
+        for path in (cached_gpt2() / "model.safetensors", tmp_path / "out" / "model.safetensors")
+    )
+    assert all(torch.equal(back[name], there[name]) for name in back)
 
 
 # ------------------------------------------------------------------------------ what is refused
@@ -352,6 +379,11 @@ def test_pickles_and_what_is_not_there_are_refused(gpt2_folders, tmp_path):
     assert "safetensors" in refusal(import_model, "missing.safetensors", run)
     for name in ("config.json", "tokenizer.json"):  # not asked for on the hub
         assert "is a file; give the folder" in refusal(import_model, str(folder / name), run)
+    small = str(gpt2_folders / "small")
+    assert "--tokenizer: is for nanoGPT" in refusal(import_model, small, run, "byte")
+    assert "--characters: is for" in refusal(import_model, small, run, None, tmp_path / "a.txt")
+    own = saved_run(tmp_path / "own", KINDS["byte"])
+    assert "is a run already" in refusal(import_model, str(own.run_dir), run)
     (folder / "pytorch_model.bin").rename(folder / "model-00001-of-00002.safetensors")
     assert "max_shard_size" in refusal(import_model, str(folder), run)
     run.mkdir()
@@ -385,6 +417,16 @@ def test_the_default_run_goes_out(tmp_path):
     run = saved_run(tmp_path / "run", tokenizer, load_config(None))
     export_folder(run, tmp_path / "out")
     require_same_function(run, tmp_path / "out", "\nOne day Lily met Tom.")
+
+
+@pytest.mark.nightly
+def test_the_trained_default_run_goes_out(tmp_path):
+    done = run_script("train.py", cwd=tmp_path, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    run = load_run(tmp_path / "runs" / "stories-1")
+    export_folder(run, tmp_path / "out")
+    for start in ("One day Lily met Tom.", "One day", "Once", "Tom has a red ball.", "The dog", ""):
+        require_same_function(run, tmp_path / "out", "\n" + start)
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -692,7 +734,8 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     "words",
     [[], ["import"], ["export", "nowhere", "out"], ["export", "x.pt", "out"]]
     + [["export", "RUN", "model.bin"], ["export", "RUN", "out.keras"], ["export", "RUN", "x.GGUF"]]
-    + [["import", "gpt2", "run", "--tokenizer", "words"]],
+    + [["import", "gpt2", "run", "--tokenizer", "words"]]
+    + [["import", "a.safetensors", "--tokenizer=byte", "--characters=a.txt"]],
 )
 def test_mistakes_are_one_line_and_need_no_pytorch(tmp_path, words):
     code = (

@@ -106,6 +106,35 @@ def test_any_text_trains_with_no_other_setting(tmp_path):
     assert "generate.py 'runs/my text-1'" in done.stdout
 
 
+EXTRAS = (
+    "pyarrow backports.zstd tensorboard wandb transformers huggingface_hub gguf onnx onnxscript"
+)
+
+
+def test_without_any_extra_all_else_works(tmp_path, text_file):
+    """None of these packages is asked for by what does not need it; so none slows a start."""
+    commands = [
+        ["train.py", f"data.path={text_file}", *TINY, "run_dir=run"],
+        ["generate.py", "run", "--num-samples=1"],
+        ["inspect_heads.py", "run", "--text=The red dog"],
+        ["explore.py", "run", "--fast"],
+        ["convert.py", "export", "run", "out"],
+        ["check_run.py", "run"],
+    ]
+    code = (
+        "import runpy, sys\n"
+        f"sys.modules |= dict.fromkeys({EXTRAS.split()})\n"  # as if they were not installed
+        f"for words in {commands}:\n"
+        f"    sys.argv = [{str(REPOSITORY / 'scripts')!r} + '/' + words[0], *words[1:]]\n"
+        "    try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "    except SystemExit as end: assert not end.code, words\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert (tmp_path / "run" / "explorer.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

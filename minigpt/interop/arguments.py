@@ -42,6 +42,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="RUN",
         help="the new run; default: the next runs/NAME-N",
     )
+    add = verbs.choices["import"].add_mutually_exclusive_group().add_argument
     add("--tokenizer", choices=["gpt2", "byte"], help="of a nanoGPT model; default: gpt2")
     add("--characters", type=Path, metavar="FILE", help="nanoGPT's text, if tokens are characters")
     add = verbs.add_parser("export", help="a run for transformers, llama.cpp or ONNX").add_argument

@@ -49,9 +49,8 @@ def import_model(
     path = Path(source)
     if path.suffix in PICKLED:
         raise pickled(path)
-    if path.is_file() and path.suffix != ".safetensors":
-        advice = "give the folder that holds it, or nanoGPT's weights as .safetensors"
-        raise UserError(f"{source}: is a file; {advice}", DATA)
+    if path.suffix != ".safetensors":
+        require_gpt2_folder(path, tokenizer, text)
     if path.suffix == ".safetensors":
         config, found, weights = read_nanogpt(path, tokenizer, text)
     else:
@@ -61,6 +60,20 @@ def import_model(
     write_run(run_dir, source, config, found, model)
     size = f"{model.num_parameters:,} parameters, {found.vocab_size:,} tokens"
     return f"{run_dir}: {source}, {size}; next: python scripts/generate.py {run_dir}"
+
+
+def require_gpt2_folder(path: Path, tokenizer: str | None, text: Path | None) -> None:
+    """Raises UserError for what is neither a folder of GPT-2 nor may be a name on the hub."""
+    if path.is_file():
+        advice = "give the folder that holds it, or nanoGPT's weights as .safetensors"
+        raise UserError(f"{path}: is a file; {advice}", DATA)
+    if (path / "config.yaml").is_file() and (path / "checkpoints").is_dir():
+        advice = f"python scripts/generate.py {path}, or train on from it with init_from={path}"
+        raise UserError(f"{path}: is a run already; use {advice}", CONFIG)
+    if tokenizer or text:
+        option = "--tokenizer" if tokenizer else "--characters"
+        message = f"{option}: is for nanoGPT's weights, and GPT-2 brings its tokenizer"
+        raise UserError(f"{message}; leave it out", CONFIG)
 
 
 def empty_folder(path: Path) -> bool:
@@ -158,7 +171,8 @@ def no_weights(path: Path) -> UserError:
             whole = CONVERT.replace("'NEW'", "'NEW', max_shard_size='100GB'")
             advice = f'put them into one on your side with python -c "{whole}"'
             return UserError(f"{path}: is missing, for {other.name} is a part; {advice}", DATA)
-    return UserError(f"{path}: is missing; give a folder or hub name that has it", DATA)
+    advice = f'weights of another kind become it on your side with python -c "{CONVERT}"'
+    return UserError(f"{path}: is missing; {advice}", DATA)
 
 
 def full_name(name: str) -> str:
