@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.attention import attention
 from benchmarks.explorer import explorer
 from benchmarks.generate import generate
+from benchmarks.inspect import inspect
 from benchmarks.report import report
 from benchmarks.save import save
 from benchmarks.startup import startup
@@ -28,6 +29,7 @@ QUESTIONS: dict[str, Question] = {
     "attention": attention,
     "train": train,
     "generate": generate,
+    "inspect": inspect,
     "startup": startup,
     "tokenize": tokenize,
     "explorer": explorer,

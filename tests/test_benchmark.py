@@ -77,3 +77,13 @@ def test_the_start_is_measured(tmp_path):
     done = run_script("benchmark.py", "startup", "--quick", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "first training step" in done.stdout
+
+
+def test_looking_at_heads_is_measured_beside_transformer_lens(tmp_path):
+    pytest.importorskip("transformer_lens", reason="transformer-lens is not installed")
+    done = run_script("benchmark.py", "inspect", "--quick", "--json=found.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run_script("benchmark.py", "report", "found.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "BENCHMARKS.md").read_text(encoding="utf-8")
+    assert "| ours | TransformerLens |" in page

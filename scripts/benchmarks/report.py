@@ -88,6 +88,20 @@ def milliseconds_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"| {name} | {value / 1000:.2f} |"
 
 
+def inspect_lines(found: dict[str, Any]) -> Iterator[str]:
+    times = found["milliseconds"]
+    yield (
+        "The attention of 4 × 4 heads on 100 texts of 96 tokens, and three scores of each head "
+        "(previous token, duplicate token, induction), in seconds. TransformerLens: "
+        "`run_with_cache` once a text, `detect_head` on its cache."
+    )
+    yield ""
+    yield "| ours | TransformerLens |"
+    yield "|---|---|"
+    ours, theirs = times["ours"], times["TransformerLens"]
+    yield f"| {ours / 1000:.3f} | {theirs / 1000:.3f} ({theirs / ours:.1f} ×) |"
+
+
 def tokenize_lines(found: dict[str, Any]) -> Iterator[str]:
     yield (
         "Megabytes of text a second: ours reads, checks, encodes and writes a file; tiktoken's "
@@ -123,6 +137,7 @@ TABLES = {
     "attention": attention_lines,
     "train": sides,
     "generate": sides,
+    "inspect": inspect_lines,
     "startup": milliseconds_lines,
     "tokenize": tokenize_lines,
     "explorer": page_lines,
