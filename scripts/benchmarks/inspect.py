@@ -11,7 +11,7 @@ from minigpt.errors import DATA, UserError
 
 SIZE = Size("4x128", 4, 4, 128, 128, 1)
 TEXTS, TOKENS = 100, 96
-DETECTED = ("previous_token_head", "duplicate_token_head", "induction_head")
+DETECTED: tuple[Any, ...] = ("previous_token_head", "duplicate_token_head", "induction_head")
 
 
 def inspect(options: argparse.Namespace) -> dict[str, Any]:
