@@ -49,11 +49,10 @@ def import_model(
     path = Path(source)
     if path.suffix in PICKLED:
         raise pickled(path)
-    if path.suffix != ".safetensors":
-        require_gpt2_folder(path, tokenizer, text)
     if path.suffix == ".safetensors":
         config, found, weights = read_nanogpt(path, tokenizer, text)
     else:
+        require_gpt2_folder(path, tokenizer, text)
         config, found, weights = read_gpt2(path if path.is_dir() else from_hub(source))
     model = GPT(config, found.vocab_size)
     load_weights(model, weights, source)
