@@ -134,16 +134,14 @@ def random_ids(run):
 
 
 @torch.no_grad()
-def require_same_function(run, folder, prompt):
+def require_same_function(run, folder, prompt, most=1e-5):
     """Logits and 200 greedy tokens (as far as the context goes) agree, and so do the prompts.
 
-    Trained models have logits so large that float32 itself is coarser than 1e-5.
+    Trained models have large logits, of which a few roundings in float32 are more than 1e-5.
     """
     theirs, tokenizer = load_theirs(folder)
     ids = random_ids(run)
-    ours = run.model(ids)
-    most = 1e-5 * max(1, float(ours.abs().max()) / 10)
-    torch.testing.assert_close(ours, theirs(ids).logits, rtol=0, atol=most)
+    torch.testing.assert_close(run.model(ids), theirs(ids).logits, rtol=0, atol=most)
     start = torch.tensor([tokenizer(prompt).input_ids])
     assert start[0].tolist() == run.tokenizer.encode(prompt)
     new = min(200, run.config.model.context_length - start.size(1))
@@ -230,7 +228,7 @@ def cached_gpt2():
 def test_gpt2_itself_comes_in_by_its_name(tmp_path):
     import_model("gpt2", tmp_path / "run")
     run = load_run(tmp_path / "run")
-    require_same_function(run, cached_gpt2(), "The red dog")
+    require_same_function(run, cached_gpt2(), "The red dog", most=5e-4)  # of more than 100
     export_folder(run, tmp_path / "out")
     there, back = (
         {name.removeprefix("transformer."): tensor for name, tensor in load_file(path).items()}
@@ -426,7 +424,7 @@ def test_the_trained_default_run_goes_out(tmp_path):
     run = load_run(tmp_path / "runs" / "stories-1")
     export_folder(run, tmp_path / "out")
     for start in ("One day Lily met Tom.", "One day", "Once", "Tom has a red ball.", "The dog", ""):
-        require_same_function(run, tmp_path / "out", "\n" + start)
+        require_same_function(run, tmp_path / "out", "\n" + start, most=5e-5)  # of up to 28
 
 
 @pytest.mark.parametrize("tied", [True, False])
