@@ -24,9 +24,9 @@ from minigpt import storage
 from minigpt.errors import (
     CONFIG,
     EXIT_CODES,
-    INTERRUPTED,
     RESOURCES,
     UserError,
+    code_of,
     is_lack_of_memory,
     run_command,
 )
@@ -178,7 +178,7 @@ def ignore_signals() -> None:
 
 def exit_code_of(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
-        return getattr(error, "exit_code", INTERRUPTED)
+        return code_of(error)
     return error.exit_code if isinstance(error, UserError) else 1
 
 

@@ -82,7 +82,7 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
     except KeyboardInterrupt as stop:
         for number in EXIT_CODES:
             signal.signal(number, signal.SIG_IGN)  # once is enough: all that is left is to leave
-        exit_with("stopped", getattr(stop, "exit_code", INTERRUPTED))
+        exit_with("stopped", code_of(stop))
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         silence(sys.stdout)
         sys.exit(0)
@@ -94,6 +94,10 @@ def run_command(main: Callable[[list[str]], int | None]) -> NoReturn:
         where, what = error.filename or "output", error.strerror or error
         code = RESOURCES if error.errno in LACKING else DATA
         exit_with(f"{where}: {what}; see to it and try again", code)
+
+
+def code_of(stop: KeyboardInterrupt) -> int:
+    return stop.exit_code if isinstance(stop, Terminated) else INTERRUPTED
 
 
 def result_of(main: Callable[[list[str]], int | None], arguments: list[str]) -> str | int | None:
@@ -154,9 +158,7 @@ def lack_of_memory(error: Exception) -> str:
 
 def exit_with(message: str, exit_code: int) -> NoReturn:
     """Prints `error: message` as a single line on stderr and exits."""
-    line = " ".join(message.splitlines())
-    encoding = sys.stderr.encoding or "ascii"
-    line = "error: " + line.encode(encoding, "backslashreplace").decode(encoding)
+    line = "error: " + " ".join(message.splitlines())
     for console, last in ((sys.stdout, ""), (sys.stderr, line + "\n")):
         try:
             console.write(last)

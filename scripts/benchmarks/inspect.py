@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.measuring import Call, describe, machine, milliseconds
 from benchmarks.peers import VOCABULARY, Size, our_model
-from minigpt.errors import DATA, UserError
+from minigpt.extras import require
 
 SIZE = Size("4x128", 4, 4, 128, 128, 1)
 TEXTS, TOKENS = 100, 96
@@ -46,14 +46,12 @@ def our_scores(model: Any, ids: Any) -> Call:
 
 def lens_scores(model: Any, ids: Any) -> Call:
     """Its cache once a text, and its head detector's three patterns on that."""
+    require("transformer_lens", "dev", "inspect", "a comparison with TransformerLens")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the package's own imports
-        try:
-            from transformer_lens.head_detector import detect_head
-        except ImportError:
-            advice = "pip install transformer-lens"
-            raise UserError(f"inspect: TransformerLens is not installed; {advice}", DATA) from None
+        from transformer_lens.head_detector import detect_head
+
         theirs = as_lens(model)
 
     def call() -> None:
