@@ -12,8 +12,10 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from threading import RLock
 
 from conftest import TEXT
+from tqdm import tqdm
 
 from minigpt import saved_runs, storage
 from minigpt.command_line import load_config
@@ -126,6 +128,7 @@ def forked(function, said: Path) -> int:
     try:
         sys.stdout = sys.stderr = said.open("w", encoding="utf-8", buffering=1)
         sys.argv = ["train.py"]
+        tqdm.set_lock(RLock())  # its own is shared: one that is killed would never give it back
         signal.signal(signal.SIGINT, signal.default_int_handler)
         run_command(lambda arguments: function())
     except SystemExit as end:
