@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -27,6 +28,7 @@ from minigpt.errors import (
     RESOURCES,
     UserError,
     code_of,
+    exit_with,
     is_lack_of_memory,
     run_command,
 )
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PATIENCE = timedelta(minutes=30)  # with a process that is alive and says nothing
+GRACE = 10.0  # seconds in which a process leaves by itself after another is lost
 
 # ------------------------------------------------------------------------------ who am I
 
@@ -102,8 +105,9 @@ def joined(config: "Config") -> Iterator[None]:
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, timeout=PATIENCE)
         require_same("the settings", config.model_dump_json())
-        yield
-        barrier()
+        with neighbours_watched():
+            yield
+            barrier()
     ignore_signals()
     dist.destroy_process_group()
 
@@ -138,8 +142,52 @@ def losses_explained() -> Iterator[None]:
         signs = ("gloo", "nccl", "connection", "socket", "timed out")
         if is_lack_of_memory(error) or not any(sign in words for sign in signs):
             raise
-        message = f"processes: one of the {world_size()} ended early, and the others need it"
-        raise UserError(f"{message}; start them again with --resume", RESOURCES) from error
+        raise UserError(one_is_lost(), RESOURCES) from error
+
+
+def one_is_lost() -> str:
+    message = f"processes: one of the {world_size()} ended early, and the others need it"
+    return f"{message}; start them again with --resume"
+
+
+@contextlib.contextmanager
+def neighbours_watched() -> Iterator[None]:
+    """A context that ends this process soon after another of its machine was killed.
+
+    Mostly PyTorch tells of that. But gloo can lose the news when it is sending at that very
+    moment, and then waits as long as its timeout in code that no signal reaches.
+    """
+    if os.name != "posix":  # elsewhere nothing asks for a process without touching it
+        yield
+        return
+    done = threading.Event()
+    watch = partial(leave_when_one_is_gone, local_processes(), done)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def leave_when_one_is_gone(processes: list[int], done: threading.Event) -> None:
+    while all(map(is_running, processes)):
+        if done.wait(1):
+            return
+    if done.wait(GRACE):
+        return
+    try:
+        if claims_to_tell():
+            exit_with(one_is_lost(), RESOURCES)
+    finally:
+        os._exit(RESOURCES)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------ one voice
@@ -165,9 +213,14 @@ def told_once(main: Callable[[list[str]], int | None], arguments: list[str]) -> 
         return main(arguments)
     except (Exception, KeyboardInterrupt) as error:
         ignore_signals()
-        if storage.claimed(Path(os.environ["TORCHELASTIC_ERROR_FILE"]).parent.with_name("told")):
+        if claims_to_tell():
             raise
         return exit_code_of(error)
+
+
+def claims_to_tell() -> bool:
+    """Whether this is the first process of its machine that has something to tell."""
+    return storage.claimed(Path(os.environ["TORCHELASTIC_ERROR_FILE"]).parent.with_name("told"))
 
 
 def ignore_signals() -> None:
@@ -202,6 +255,18 @@ def reduced(number: float, how: str) -> float:
     box = torch.tensor([number], dtype=torch.float64)
     dist.all_reduce(box, getattr(dist.ReduceOp, how))
     return box.item()
+
+
+def local_processes() -> list[int]:
+    """The process ids of those on this machine."""
+    import torch
+    import torch.distributed as dist
+
+    ids = torch.zeros(world_size(), dtype=torch.int64)
+    ids[rank()] = os.getpid()
+    dist.all_reduce(ids)
+    first = rank() - local_rank()
+    return ids[first : first + told_by_torchrun("LOCAL_WORLD_SIZE", 1)].tolist()
 
 
 def barrier() -> None:

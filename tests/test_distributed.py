@@ -293,6 +293,29 @@ def test_a_killed_process_ends_the_others_with_one_line(killed, rank):
     assert codes.get(1 - rank, RESOURCES) in (RESOURCES, -signal.SIGKILL)
 
 
+DEAF = """
+import os, signal, time
+from minigpt import distributed
+from minigpt.config import Config
+
+distributed.GRACE = 1
+with distributed.joined(Config()):
+    distributed.ignore_signals()
+    if distributed.is_first():
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(100)
+"""
+
+
+def test_one_that_hears_of_nothing_is_ended_as_well(tmp_path):
+    """As gloo waits for ever when the other is lost at the moment of sending to it."""
+    (tmp_path / "deaf.py").write_text(DEAF)
+    done = run(torchrun(script="deaf.py"), tmp_path)
+    (line,) = errors_in(done.stderr)
+    assert line.startswith("error: processes: one of the 2 ended early")
+    assert exit_codes(done.stderr) == {0: -signal.SIGKILL, 1: RESOURCES}
+
+
 def exit_codes(errors):
     """What torchrun reports of its processes, by rank."""
     found = re.findall(r"rank +: (\d+) .*\n *exitcode +: (-?\d+)", errors)
