@@ -204,6 +204,9 @@ class Config(Settings):
     precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
         "auto", "number format of the products; auto: what is faster here"
     )
+    threads: int | None = setting(
+        None, "of the processor; None: as many as are fast", ge=1, le=2**10
+    )
     compile: Literal["auto", "off", "on"] = setting("auto", "torch.compile; auto: on a GPU")
     shard: bool = setting(
         False, "with several processes: each keeps a part of the model, which saves memory"

@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import platform
 import shutil
-import time
 from collections.abc import Callable
 
 import torch
@@ -42,36 +41,6 @@ def choose_precision(name: str, device: torch.device) -> tuple[torch.dtype, str 
     if name == "float16" and device.type == "cpu":
         return torch.float32, "precision: float16 is not trained on a CPU; float32 is used"
     return PRECISIONS[name], None
-
-
-# Below it the rest of a step takes so much longer than the products that bfloat16 gains little.
-WORTHWHILE_PRODUCT = 2**28  # multiplications
-PAYS = 3.0  # products so many times as fast make the whole step faster
-
-
-def faster_precision(rows: int, width: int, hidden: int) -> str:
-    """The number format for training on this CPU, by timing a product as wide as the model's.
-
-    (rows, width) times (width, hidden). Some processors have units that compute bfloat16 many
-    times as fast as float32; others compute it more slowly, and nothing else tells them apart.
-    """
-    if rows * width * hidden < WORTHWHILE_PRODUCT:
-        return "float32"
-    gain = product_seconds(torch.float32, width, hidden) / product_seconds(
-        torch.bfloat16, width, hidden
-    )
-    return "bfloat16" if gain > PAYS else "float32"
-
-
-def product_seconds(dtype: torch.dtype, width: int, hidden: int, rows: int = 512) -> float:
-    """How long one product takes: the shortest of several, which nothing else interrupted."""
-    first, second = torch.ones(rows, width, dtype=dtype), torch.ones(width, hidden, dtype=dtype)
-    times = []
-    for _ in range(7):
-        started = time.perf_counter()
-        first @ second
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager:

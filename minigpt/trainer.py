@@ -19,6 +19,7 @@ from torch import Tensor
 from minigpt import checkpoint, distributed, run_directory, starting_point, storage
 from minigpt.averaging import AveragedWeights
 from minigpt.checkpoint import TrainingState
+from minigpt.choosing import using_threads, with_choices
 from minigpt.config import Config
 from minigpt.data import Corpus
 from minigpt.device import (
@@ -26,7 +27,6 @@ from minigpt.device import (
     choose_device,
     choose_precision,
     compiled,
-    faster_precision,
     keep_memory,
 )
 from minigpt.errors import NON_FINITE, UserError
@@ -344,16 +344,6 @@ class Trainer:
         }
 
 
-def with_precision(config: Config) -> Config:
-    """On a CPU, `precision: auto` becomes what is faster here, so that the run keeps it."""
-    if config.precision != "auto" or choose_device(config.device).type != "cpu":
-        return config
-    rows = config.train.batch_size // distributed.world_size() * config.model.context_length
-    width, hidden = config.model.embed_dim, config.model.feed_forward_dim
-    chosen = distributed.from_first(lambda: faster_precision(rows, width, hidden))
-    return config.model_copy(update={"precision": chosen})
-
-
 def train(
     config: Config,
     corpus: Corpus,
@@ -367,15 +357,17 @@ def train(
     Raises UserError where the folder, the corpus or the settings do not allow it, and where a
     loss is not finite.
     """
-    config = with_precision(config)
+    config, choices = with_choices(config)
     distributed.require_same("the texts", corpus.fingerprint)
-    with storage.locked(run_dir) if distributed.is_first() else contextlib.nullcontext():
+    first = distributed.is_first()
+    lock = storage.locked(run_dir) if first else contextlib.nullcontext()
+    with lock, using_threads(config.threads):
         found, warnings = distributed.from_first(lambda: prepare(run_dir, config, corpus, resume))
         trainer = Trainer(config, corpus, run_dir, Path(found) if found else None, observers)
-        for warning in warnings:
-            trainer.log.say(f"warning: {warning}")
+        for line in [*choices, *(f"warning: {warning}" for warning in warnings)]:
+            trainer.log.say(line)
         exit_code = trainer.run()
-        if distributed.is_first():
+        if first:
             storage.write_json(run_dir / "summary.json", trainer.summary())
     return exit_code
 

@@ -256,7 +256,7 @@ def test_shipped_configs_are_read_and_repeat_no_default(path):
 
 
 SETTINGS = {
-    "": "run_dir init_from seed device precision compile shard",
+    "": "run_dir init_from seed device precision threads compile shard",
     "data.": "source path field encoding tokenizer vocab_size val_fraction",
     "model.": "num_layers num_heads embed_dim context_length feed_forward_multiple activation "
     "positions bias dropout tie_embeddings qk_norm first_layer_heads pruned",

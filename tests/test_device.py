@@ -7,8 +7,7 @@ import sys
 import pytest
 import torch
 
-from minigpt import device as devices
-from minigpt.device import autocast, choose_device, choose_precision, compiled, faster_precision
+from minigpt.device import autocast, choose_device, choose_precision, compiled
 from minigpt.errors import CONFIG, UserError
 
 CPU = torch.device("cpu")
@@ -59,18 +58,6 @@ def test_without_a_c_compiler_the_model_runs_uncompiled(monkeypatch, mode):
     assert forward is layer
     assert (warning is None) == (mode == "off")
     assert compiled(layer, "auto", CPU) == (layer, None)  # there it would not pay
-
-
-def test_the_faster_format_is_found_by_timing_and_only_for_large_products(monkeypatch):
-    assert faster_precision(1024, 128, 256) == "float32"  # so the default is the same everywhere
-    large = (4096, 384, 1536)
-    gain = devices.product_seconds(torch.float32, *large[1:]) / devices.product_seconds(
-        torch.bfloat16, *large[1:]
-    )
-    monkeypatch.setattr(devices, "PAYS", gain / 4)
-    assert faster_precision(*large) == "bfloat16"
-    monkeypatch.setattr(devices, "PAYS", gain * 4)
-    assert faster_precision(*large) == "float32"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of GNU's C library")

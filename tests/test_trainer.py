@@ -18,8 +18,7 @@ import torch
 from conftest import REPOSITORY, TINY, run_script
 from safetensors.torch import load_file
 
-from minigpt import checkpoint, saved_runs, storage
-from minigpt import trainer as trainer_module
+from minigpt import checkpoint, choosing, saved_runs, storage
 from minigpt.command_line import load_config
 from minigpt.data import Corpus, Split
 from minigpt.errors import DATA, NON_FINITE, UserError
@@ -429,10 +428,10 @@ def test_attention_and_muon_take_the_fast_way_of_the_format(tmp_path, text_file,
 
 def test_a_run_keeps_the_format_that_was_faster_when_it_began(tiny, monkeypatch):
     """Whatever is faster when it is resumed: the same run as one that was asked for it."""
-    monkeypatch.setattr(trainer_module, "faster_precision", lambda *sizes: "bfloat16")
+    monkeypatch.setattr(choosing, "faster_precision", lambda config: ("bfloat16", None))
     run_dir = tiny("run", "max_steps=4")
     assert load_config(run_dir / "config.yaml", []).precision == "bfloat16"
-    monkeypatch.setattr(trainer_module, "faster_precision", lambda *sizes: "float32")
+    monkeypatch.setattr(choosing, "faster_precision", lambda config: ("float32", None))
     asked = tiny("asked", "max_steps=4", "precision=bfloat16")
     tiny("asked", "max_steps=8", "precision=bfloat16", resume=True)
     kept = load_config(run_dir / "config.yaml", [f"run_dir={run_dir}", "max_steps=8"])
