@@ -6,6 +6,7 @@ is matched to AdamW's (Liu et al. 2025, "Muon is Scalable"), so one learning rat
 gradients, progress of the training (0 to 1) -> new weights
 """
 
+import inspect
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -59,6 +60,24 @@ def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
 
 
 # ------------------------------------------------------------------------------ optimisers
+
+
+def spare_the_compiler() -> None:
+    """Lets PyTorch's optimisers work without importing its compiler, a second of every start.
+
+    They import it only to say that it is to leave them alone, which nobody here asks of it. In a
+    PyTorch where these methods are made otherwise, all stays as it was.
+    """
+    for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
+        method = getattr(torch.optim.Optimizer, name)
+        plain = getattr(method, "__wrapped__", method)
+        plain.__dynamo_disable = plain
+
+
+class AdamW(torch.optim.AdamW):
+    """PyTorch's AdamW, whose step does not import the compiler either."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
 class Muon(torch.optim.Muon):
@@ -133,7 +152,8 @@ def build_optimizers(
         {"params": vectors, "weight_decay": 0.0},
     ]
     betas = (config.beta1, config.beta2)
-    adamw = torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True)
+    spare_the_compiler()
+    adamw = AdamW(groups, lr=config.learning_rate, betas=betas, fused=True)
     if not with_muon:
         return [adamw]
     decay = config.weight_decay

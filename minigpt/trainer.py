@@ -33,7 +33,6 @@ from minigpt.errors import NON_FINITE, UserError
 from minigpt.generation import generate
 from minigpt.interrupts import Interrupts, Stopped
 from minigpt.loss import NOTHING, bits_per_byte, evaluate, mean_loss, token_losses
-from minigpt.loss_plot import draw_loss
 from minigpt.model import GPT
 from minigpt.optim import build_optimizers, learning_rate
 from minigpt.training_log import Silence, TrainingLog
@@ -316,6 +315,8 @@ class Trainer:
     # -------------------------------------------------------------------------- the end
 
     def draw(self) -> None:
+        from minigpt.loss_plot import draw_loss  # takes a quarter of a second to import
+
         best = self.state.best_val_loss
         floor = self.corpus.floor.mean if self.corpus.floor is not None else None
         title = self.run_dir.name
