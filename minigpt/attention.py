@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from minigpt.cache import LayerCache
+from minigpt.dropout import dropped
 from minigpt.rotary import Rotary
 
 # ------------------------------------------------------------------------------ one idea
@@ -154,8 +155,9 @@ class MultiHeadAttention(nn.Module):
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """(…, H, T, D), (…, H, S, D) twice -> (…, H, T, D)."""
         dropout = self.dropout if self.training else 0.0
-        if not self.fused:
-            return F.dropout(causal_weights(queries, keys), dropout) @ values
+        on_cpu = queries.device.type == "cpu"  # where the fused kernel has no dropout
+        if not self.fused or (dropout and on_cpu):
+            return dropped(causal_weights(queries, keys), dropout) @ values
         num_queries, num_keys = queries.size(-2), keys.size(-2)
         if num_queries == num_keys or num_queries == 1:
             is_causal = num_queries > 1

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from minigpt.attention import MultiHeadAttention
 from minigpt.cache import KVCache, LayerCache
 from minigpt.config import ModelConfig
+from minigpt.dropout import Dropout
 from minigpt.rotary import Rotary
 
 
@@ -68,7 +69,7 @@ class TransformerBlock(nn.Module):
         )
         self.feed_forward_norm = nn.LayerNorm(config.embed_dim, bias=config.bias)
         self.feed_forward = FeedForward(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), cache))
@@ -87,7 +88,7 @@ class GPT(nn.Module):
             self.position_embedding = nn.Embedding(config.context_length, config.embed_dim)
         else:
             rotary = Rotary(config.head_dim, config.context_length)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(
             TransformerBlock(config, rotary, layer) for layer in range(config.num_layers)
         )
