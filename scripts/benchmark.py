@@ -16,6 +16,7 @@ from benchmarks.generate import generate
 from benchmarks.inspect import inspect
 from benchmarks.report import report
 from benchmarks.save import save
+from benchmarks.speedrun import speedrun
 from benchmarks.startup import startup
 from benchmarks.tokenize import tokenize
 from benchmarks.train import train
@@ -31,12 +32,13 @@ QUESTIONS: dict[str, Question] = {
     "generate": generate,
     "inspect": inspect,
     "startup": startup,
+    "speedrun": speedrun,
     "tokenize": tokenize,
     "explorer": explorer,
     "save": save,
     "report": report,
 }
-PEERS = {"train", "generate"}  # questions that others are asked, too
+PEERS = {"train", "generate", "speedrun"}  # questions that others are asked, too
 
 
 def main(arguments: list[str]) -> None:
@@ -65,7 +67,11 @@ def command_line() -> argparse.ArgumentParser:
             add("--megabytes", type=positive, default=256, metavar="N", help="default: 256")
         if name in PEERS:
             add("--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT to compare")
+        if name in ("train", "generate"):
             add("--seconds", type=positive, default=20, metavar="N", help="a size; default: 20")
+        if name == "speedrun":
+            text = Path("data/tinyshakespeare.txt")
+            add("--text", type=Path, default=text, metavar="FILE", help=f"default: {text}")
         add("--json", type=Path, metavar="FILE", help="write all numbers here")
     return parser
 

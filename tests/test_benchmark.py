@@ -49,6 +49,28 @@ def test_a_folder_that_is_no_nanogpt_is_told(tmp_path):
     assert done.stderr.strip() == "error: --nanogpt .: there is no model.py; name a checkout"
 
 
+def test_a_speedrun_without_its_text_is_told(tmp_path):
+    done = run_script("benchmark.py", "speedrun", cwd=tmp_path)
+    assert done.returncode == 3
+    where = "data/tinyshakespeare.txt: is not there; prepare_data.py shakespeare makes it"
+    assert done.stderr.strip() == f"error: {where}"
+
+
+SPEEDRUN = {
+    "question": "speedrun",
+    "machine": {"processor": "P", "cores": 2, "threads": 2, "torch": "2", "python": "3"},
+    "seconds": {"nanoGPT": 70.0, "ours": 8.75},
+    "losses": {"nanoGPT": 1.8857, "ours": 1.8359},
+}
+
+
+def test_a_race_is_told_as_a_ratio(tmp_path):
+    (tmp_path / "race.json").write_text(json.dumps(SPEEDRUN))
+    assert run_script("benchmark.py", "report", "race.json", cwd=tmp_path).returncode == 0
+    page = (tmp_path / "BENCHMARKS.md").read_text(encoding="utf-8")
+    assert "| ours | 8.8 | 1.8359 |  |\n| nanoGPT | 70.0 | 1.8857 | 8.0 × as long |" in page
+
+
 def test_results_become_a_page(tmp_path):
     for question in ("attention", "train", "generate", "tokenize"):
         name = f"--json={question}.json"

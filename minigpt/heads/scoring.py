@@ -52,7 +52,12 @@ def share_on(weights: Tensor, places: Tensor) -> Tensor:
 
     (L, B, H, T, T), (B, T, T) -> (L, B, H, T)
     """
-    share = torch.einsum("lbhij,bij->lbhi", weights, places.to(weights))
+    text, query, key = places.nonzero(as_tuple=True)  # few of many, so only they are read
+    marked = weights[:, text, :, query, key]  # (N, L, H)
+    layers, texts, heads, length, _ = weights.shape
+    share = weights.new_zeros(texts * length, layers, heads)
+    share.index_add_(0, text * length + query, marked)
+    share = share.view(texts, length, layers, heads).permute(2, 0, 3, 1)
     return share.masked_fill(~places.any(-1)[:, None, :], math.nan)
 
 

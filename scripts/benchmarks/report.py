@@ -88,6 +88,21 @@ def milliseconds_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"| {name} | {value / 1000:.2f} |"
 
 
+def speedrun_lines(found: dict[str, Any]) -> Iterator[str]:
+    seconds, losses = found["seconds"], found["losses"]
+    yield (
+        "From the start of the process to the last validation loss on tiny Shakespeare, character "
+        "by character: ours by `configs/shakespeare_speedrun.yaml`, over the whole split; nanoGPT "
+        "by its recipe for a CPU, over 20 of its batches."
+    )
+    yield ""
+    yield "| | seconds | validation loss | |"
+    yield "|---|---|---|---|"
+    for name in sorted(seconds, key=ours_first):
+        ratio = "" if name == "ours" else f"{seconds[name] / seconds['ours']:.1f} × as long"
+        yield f"| {name} | {seconds[name]:.1f} | {losses[name]:.4f} | {ratio} |"
+
+
 def inspect_lines(found: dict[str, Any]) -> Iterator[str]:
     times = found["milliseconds"]
     yield (
@@ -139,6 +154,7 @@ TABLES = {
     "generate": sides,
     "inspect": inspect_lines,
     "startup": milliseconds_lines,
+    "speedrun": speedrun_lines,
     "tokenize": tokenize_lines,
     "explorer": page_lines,
     "save": cost_lines,
