@@ -16,7 +16,7 @@ class LayerCache:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.length = 0
-        self.buffer: Tensor | None = None  # (2, B, H, capacity, D), made when shapes are known
+        self.buffer: Tensor | None = None  # (B, 2, H, capacity, D), made when shapes are known
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Takes the new tokens' keys and values (B, H, T, D), returns all of them (B, H, S, D)."""
@@ -25,19 +25,19 @@ class LayerCache:
             raise ValueError(f"cache holds {self.capacity} tokens, {end} were given")
         if self.buffer is None:
             batch, heads, _, head_dim = keys.shape
-            self.buffer = keys.new_empty(2, batch, heads, self.capacity, head_dim)
-        self.buffer[0, :, :, self.length : end] = keys
-        self.buffer[1, :, :, self.length : end] = values
+            self.buffer = keys.new_empty(batch, 2, heads, self.capacity, head_dim)
+        self.buffer[:, 0, :, self.length : end] = keys
+        self.buffer[:, 1, :, self.length : end] = values
         self.length = end
-        return self.buffer[0, :, :, :end], self.buffer[1, :, :, :end]
+        return self.buffer[:, 0, :, :end], self.buffer[:, 1, :, :end]
 
     def append_one(self, keys_and_values: Tensor) -> tuple[Tensor, ...]:
-        """The same for one more token after others, (2, B, H, 1, D), in fewer operations."""
+        """The same for one more token after others, (B, 2, H, 1, D), in fewer operations."""
         if self.buffer is None or self.length >= self.capacity:
             raise ValueError(f"cache holds {self.capacity} tokens and needs one before this")
         self.buffer.narrow(3, self.length, 1).copy_(keys_and_values)
         self.length += 1
-        return self.buffer.narrow(3, 0, self.length).unbind()
+        return self.buffer.narrow(3, 0, self.length).unbind(1)
 
 
 class KVCache:
@@ -55,4 +55,4 @@ class KVCache:
         """Repeats a cache of one text for `batch` continuations of it."""
         for layer in self.layers:
             if layer.buffer is not None:
-                layer.buffer = torch.repeat_interleave(layer.buffer, batch, dim=1)
+                layer.buffer = torch.repeat_interleave(layer.buffer, batch, dim=0)

@@ -52,19 +52,20 @@ class BlockDecoder:
     def __init__(self, block: TransformerBlock) -> None:
         self.attention_norm = Norm(block.attention_norm)
         self.attention = AttentionDecoder(block.attention)
+        self.out_proj = turned_parts_of(block.attention.out_proj)
         self.feed_forward_norm = Norm(block.feed_forward_norm)
         self.expand = parts_of(block.feed_forward.expand)
-        self.contract = parts_of(block.feed_forward.contract)
+        self.contract = turned_parts_of(block.feed_forward.contract)
         self.activation = block.feed_forward.activation
 
     def __call__(self, x: Tensor, cache: LayerCache, angles: Angles) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), cache, angles)
+        x = added(x, self.attention(self.attention_norm(x), cache, angles), *self.out_proj)
         hidden = self.activation(F.linear(self.feed_forward_norm(x), *self.expand))
-        return x + F.linear(hidden, *self.contract)
+        return added(x, hidden, *self.contract)
 
 
 class AttentionDecoder:
-    """All heads for one token of each text: (B, E) -> (B, E)."""
+    """All heads for one token of each text, side by side: (B, E) -> (B, H·D)."""
 
     def __init__(self, attention: MultiHeadAttention) -> None:
         projections = [attention.W_query, attention.W_key, attention.W_value]
@@ -75,20 +76,20 @@ class AttentionDecoder:
             torch.cat(weights),
             None if biases[0] is None else torch.cat(biases),
         )
-        self.out_proj = parts_of(attention.out_proj)
         self.lengths = lengths_of(attention)
 
     def __call__(self, x: Tensor, cache: LayerCache, angles: Angles) -> Tensor:
         projected = F.linear(x, *self.project).view(self.shape)  # (B, 3, H, 1, D)
-        queries_and_keys = projected[:, :2]
-        if self.lengths is not None:
-            norms = torch.linalg.vector_norm(queries_and_keys, dim=-1, keepdim=True)
-            queries_and_keys.mul_(self.lengths / norms.add_(TINY))
-        if angles is not None:
-            queries_and_keys.copy_(self.turned(queries_and_keys, *angles))
-        keys, values = cache.append_one(projected[:, 1:].transpose(0, 1))  # (B, H, S, D) each
-        context = F.scaled_dot_product_attention(projected[:, 0], keys, values)  # (B, H, 1, D)
-        return F.linear(context.flatten(1), *self.out_proj)
+        if self.lengths is not None or angles is not None:
+            queries_and_keys = projected.narrow(1, 0, 2)
+            if self.lengths is not None:
+                norms = torch.linalg.vector_norm(queries_and_keys, dim=-1, keepdim=True)
+                queries_and_keys.mul_(self.lengths / norms.add_(TINY))
+            if angles is not None:
+                queries_and_keys.copy_(self.turned(queries_and_keys, *angles))
+        keys, values = cache.append_one(projected.narrow(1, 1, 2))  # (B, H, S, D) each
+        queries = projected.select(1, 0)
+        return F.scaled_dot_product_attention(queries, keys, values).flatten(1)  # of (B, H, 1, D)
 
     def turned(self, x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         """Queries and keys at their angle: (B, 2, H, 1, D) -> the same."""
@@ -117,11 +118,21 @@ class Norm:
         self.arguments = (norm.normalized_shape, norm.weight, norm.bias, norm.eps)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, *self.arguments)
+        return torch.layer_norm(x, *self.arguments)
 
 
 def parts_of(linear: nn.Linear) -> Linear:
     return linear.weight, linear.bias
+
+
+def turned_parts_of(linear: nn.Linear) -> Linear:
+    return linear.weight.T, linear.bias
+
+
+def added(x: Tensor, inputs: Tensor, turned_weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The stream and what a linear layer adds to it, in one call: (B, E), (B, F) -> (B, E)."""
+    total = torch.addmm(x, inputs, turned_weight)
+    return total if bias is None else total + bias
 
 
 def lengths_of(attention: MultiHeadAttention) -> Tensor | None:
