@@ -40,11 +40,18 @@ def with_choices(config: Config) -> tuple[Config, list[str]]:
 def using_threads(number: int | None) -> Iterator[None]:
     """A context in which PyTorch computes with so many threads, as far as there are processors."""
     before = torch.get_num_threads()
-    torch.set_num_threads(min(number, os.cpu_count() or number) if number else before)
+    torch.set_num_threads(min(number, processors()) if number else before)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def processors() -> int:
+    """How many this process may use, as far as the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 # ------------------------------------------------------------------------------ number format

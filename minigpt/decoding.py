@@ -52,10 +52,10 @@ class BlockDecoder:
     def __init__(self, block: TransformerBlock) -> None:
         self.attention_norm = Norm(block.attention_norm)
         self.attention = AttentionDecoder(block.attention)
-        self.out_proj = turned_parts_of(block.attention.out_proj)
+        self.out_proj = transposed_parts_of(block.attention.out_proj)
         self.feed_forward_norm = Norm(block.feed_forward_norm)
         self.expand = parts_of(block.feed_forward.expand)
-        self.contract = turned_parts_of(block.feed_forward.contract)
+        self.contract = transposed_parts_of(block.feed_forward.contract)
         self.activation = block.feed_forward.activation
 
     def __call__(self, x: Tensor, cache: LayerCache, angles: Angles) -> Tensor:
@@ -125,13 +125,13 @@ def parts_of(linear: nn.Linear) -> Linear:
     return linear.weight, linear.bias
 
 
-def turned_parts_of(linear: nn.Linear) -> Linear:
+def transposed_parts_of(linear: nn.Linear) -> Linear:
     return linear.weight.T, linear.bias
 
 
-def added(x: Tensor, inputs: Tensor, turned_weight: Tensor, bias: Tensor | None) -> Tensor:
+def added(x: Tensor, inputs: Tensor, transposed: Tensor, bias: Tensor | None) -> Tensor:
     """The stream and what a linear layer adds to it, in one call: (B, E), (B, F) -> (B, E)."""
-    total = torch.addmm(x, inputs, turned_weight)
+    total = torch.addmm(x, inputs, transposed)
     return total if bias is None else total + bias
 
 

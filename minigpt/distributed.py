@@ -185,7 +185,7 @@ def leave_when_one_is_gone(processes: list[int], done: threading.Event) -> None:
 def is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # nobody's number, or by now another's
         return False
     return True
 

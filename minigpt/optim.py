@@ -65,8 +65,9 @@ def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
 def spare_the_compiler() -> None:
     """Lets PyTorch's optimisers work without importing its compiler, a second of every start.
 
-    They import it only to say that it is to leave them alone, which nobody here asks of it. In a
-    PyTorch where these methods are made otherwise, all stays as it was.
+    They import it only to keep it from compiling these methods, which we never ask it to do. That
+    holds for all optimisers of this process. In a PyTorch that is made otherwise, it changes
+    nothing.
     """
     for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
         method = getattr(torch.optim.Optimizer, name)

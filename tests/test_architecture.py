@@ -7,12 +7,13 @@ import pytest
 from conftest import REPOSITORY
 
 FLOORS = [
-    {"errors", "storage", "cache", "rotary", "foreign_names", "console", "options", "extras"},
+    {"errors", "storage", "cache", "rotary", "foreign_names", "console", "options", "extras"}
+    | {"dropout"},
     {"config", "config_file", "command_line", "chunks", "download", "tokenizer", "vocabulary"}
     | {"attention", "device", "interrupts", "text_files", "text_formats", "parallel", "saved_runs"}
     | {"distributed"},
     {"starting_point", "data", "text", "model", "loss", "optim", "weights", "dry_run", "sampling"},
-    {"decoding", "schema"},
+    {"decoding", "schema", "choosing"},
     {"checkpoint", "averaging", "run_directory", "generation", "training_log", "loss_plot"},
     {"trainer", "train_arguments", "generate_arguments", "loggers"},
 ]

@@ -16,6 +16,7 @@ from minigpt.errors import DATA, UserError
 
 ROOT = Path(__file__).parents[2]
 RECIPE = "device=cpu compile=False eval_iters=20 log_interval=1 block_size=64 batch_size=12"
+RUN = ["run_dir={}/run", "device=cpu"]
 RECIPE += " n_layer=4 n_head=4 n_embd=128 max_iters=2000 lr_decay_iters=2000 dropout=0.0"
 
 
@@ -25,25 +26,17 @@ def speedrun(options: argparse.Namespace) -> dict[str, Any]:
 
     torch.set_num_threads(options.threads)
     require(options.text, "prepare_data.py shakespeare makes it")
-    with tempfile.TemporaryDirectory() as folder:
-        ours: list[Any] = [
-            ROOT / "scripts" / "train.py",
-            ROOT / "configs" / "shakespeare_speedrun.yaml",
-        ]
-        ours += [f"data.path={options.text.resolve()}", f"run_dir={folder}/run"]
-        commands: dict[str, tuple[list[Any], Path]] = {"ours": (ours, Path(folder))}
-        if options.nanogpt is not None:
-            data = options.nanogpt / "data" / "shakespeare_char"
-            require(data / "train.bin", f"{data / 'prepare.py'} makes it")
-            words = [f"--{word}" for word in RECIPE.split()]
-            theirs = ["train.py", "config/train_shakespeare_char.py", f"--out_dir={folder}", *words]
-            commands["nanoGPT"] = (theirs, options.nanogpt)
-        print(describe(machine()) + "\n")
-        ends: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
-        for _ in range(1 if options.quick else 3):
-            for name, (command, home) in commands.items():
-                ends[name].append(end_of(command, home, options.threads))
-                print("{:8} {:6.2f} s, validation loss {:.4f}".format(name, *ends[name][-1]))
+    commands = {"ours": (our_command(options.text.resolve()), ROOT)}
+    if options.nanogpt is not None:
+        data = options.nanogpt / "data" / "shakespeare_char"
+        require(data / "train.bin", f"name a checkout of nanoGPT; {data / 'prepare.py'} makes it")
+        commands["nanoGPT"] = (their_command(), options.nanogpt)
+    print(describe(machine()) + "\n")
+    ends: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(1 if options.quick else 3):
+        for name, (command, home) in commands.items():
+            ends[name].append(end_of(command, home, options.threads))
+            print("{:8} {:6.2f} s, validation loss {:.4f}".format(name, *ends[name][-1]))
     seconds = {name: statistics.median(s for s, _ in found) for name, found in ends.items()}
     losses = {name: statistics.median(loss for _, loss in found) for name, found in ends.items()}
     if "nanoGPT" in seconds:
@@ -51,23 +44,37 @@ def speedrun(options: argparse.Namespace) -> dict[str, Any]:
     return {"machine": machine(), "seconds": seconds, "losses": losses}
 
 
+def our_command(text: Path) -> list[str]:
+    config = ROOT / "configs" / "shakespeare_speedrun.yaml"
+    return [str(ROOT / "scripts" / "train.py"), str(config), f"data.path={text}", *RUN]
+
+
+def their_command() -> list[str]:
+    words = [f"--{word}" for word in RECIPE.split()]
+    return ["train.py", "config/train_shakespeare_char.py", "--out_dir={}", *words]
+
+
 def require(path: Path, advice: str) -> None:
     if not path.is_file():
         raise UserError(f"{path}: is not there; {advice}", DATA)
 
 
-def end_of(command: list[Any], home: Path, threads: int) -> tuple[float, float]:
-    """When a training tells its last validation loss, in seconds, and that loss."""
-    started = time.perf_counter()
+def end_of(command: list[str], home: Path, threads: int) -> tuple[float, float]:
+    """When a training tells its last validation loss, in seconds, and that loss.
+
+    `{}` in the command stands for a folder to write to.
+    """
     found: tuple[float, float] | None = None
-    words = [sys.executable, "-u", *map(str, command)]
     surroundings = os.environ | {"OMP_NUM_THREADS": str(threads)}
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(words, cwd=home, env=surroundings, text=True, **pipes) as training:
-        assert training.stdout is not None
-        for line in training.stdout:
-            if told := re.match(r"step \d+: .*val loss ([\d.]+)", line):
-                found = time.perf_counter() - started, float(told[1])
+    with tempfile.TemporaryDirectory() as folder:
+        words = [sys.executable, "-u", *(word.replace("{}", folder) for word in command)]
+        started = time.perf_counter()
+        with subprocess.Popen(words, cwd=home, env=surroundings, text=True, **pipes) as training:
+            assert training.stdout is not None
+            for line in training.stdout:
+                if told := re.match(r"step \d+: .*val loss ([\d.]+)", line):
+                    found = time.perf_counter() - started, float(told[1])
     if training.returncode or found is None:
         raise UserError(f"{home}: {' '.join(words)} failed; run it by itself to see why", DATA)
     return found
