@@ -46,7 +46,7 @@ def our_scores(model: Any, ids: Any) -> Call:
 
 def lens_scores(model: Any, ids: Any) -> Call:
     """Its cache once a text, and its head detector's three patterns on that."""
-    require("transformer_lens", "dev", "inspect", "a comparison with TransformerLens")
+    require("transformer_lens", "bench", "inspect", "a comparison with TransformerLens")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the package's own imports
