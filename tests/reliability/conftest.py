@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 import minigpt
-from minigpt import trainer
+from minigpt import loss_plot
 
 from .golden import golden_in
 
@@ -20,11 +20,11 @@ if UNDER_TEST in os.environ:
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "draw_loss", lambda *_: None)
+        patch.setattr(loss_plot, "draw_loss", lambda *_: None)
         return golden_in(tmp_path_factory.mktemp("golden"))
 
 
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
     """The picture of the loss takes longer than a whole run; test_trainer.py looks at it."""
-    monkeypatch.setattr(trainer, "draw_loss", lambda *_: None)
+    monkeypatch.setattr(loss_plot, "draw_loss", lambda *_: None)
