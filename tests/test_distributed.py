@@ -295,14 +295,19 @@ def test_a_killed_process_ends_the_others_with_one_line(killed, rank):
 
 DEAF = """
 import os, signal, time
+from pathlib import Path
 from minigpt import distributed
 from minigpt.config import Config
 
 distributed.GRACE = 1
+distributed.ignore_signals()
+deaf = Path("deaf")
 with distributed.joined(Config()):
-    distributed.ignore_signals()
     if distributed.is_first():
+        while not deaf.exists():  # until then the other can still hear, of gloo or of torchrun
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
+    deaf.touch()
     time.sleep(100)
 """
 
