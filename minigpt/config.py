@@ -23,7 +23,10 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 
 
 class Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # A default is made what its type says, as a value from a file is: 2 becomes 2.0.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True
+    )
 
 
 class DataConfig(Settings):

@@ -147,7 +147,7 @@ def losses_explained() -> Iterator[None]:
 
 def one_is_lost() -> str:
     message = f"processes: one of the {world_size()} ended early, and the others need it"
-    return f"{message}; start them again with --resume"
+    return f"{message}; start them again; once a checkpoint was saved, with --resume"
 
 
 @contextlib.contextmanager

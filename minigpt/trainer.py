@@ -329,12 +329,13 @@ class Trainer:
         """What the run came to; losses in nats per token over the whole validation split."""
         evaluations = [record for record in self.log.records if "val_loss" in record]
         last = evaluations[-1] if evaluations else {}
+        best = next((r for r in evaluations if r["step"] == self.state.best_step), {})
         floor = self.corpus.floor
         return {
             "best_val_loss": self.state.best_val_loss,
             "best_step": self.state.best_step,
             "last_val_loss": last.get("val_loss"),
-            "bits_per_byte": last.get("bits_per_byte"),
+            "bits_per_byte": best.get("bits_per_byte"),
             "floor": floor.mean if floor is not None else None,
             "slots": last.get("slots"),
             "steps": self.state.step,

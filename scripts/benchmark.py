@@ -38,6 +38,7 @@ QUESTIONS: dict[str, Question] = {
     "save": save,
     "report": report,
 }
+MOST_THREADS = 1024  # as in minigpt/config.py
 PEERS = {"train", "generate", "speedrun"}  # questions that others are asked, too
 
 
@@ -60,7 +61,7 @@ def command_line() -> argparse.ArgumentParser:
             add("--out", type=Path, default=Path("BENCHMARKS.md"), metavar="FILE")
             continue
         add("--quick", action="store_true", help="a few sizes, in a few seconds")
-        add("--threads", type=positive, default=1, metavar="N", help="default: 1, the steadiest")
+        add("--threads", type=few, default=1, metavar="N", help="default: 1, the steadiest")
         if name == "explorer":
             add("--page", type=Path, metavar="FILE", help="default: that of the newest run")
         if name == "tokenize":
@@ -80,6 +81,12 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
     return int(text)
+
+
+def few(text: str) -> int:
+    if (number := positive(text)) > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} are more than {MOST_THREADS}")
+    return number
 
 
 if __name__ == "__main__":

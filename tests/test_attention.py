@@ -102,6 +102,20 @@ def test_fused_is_explicit_and_so_are_their_gradients(shape):
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_dropout_takes_weights_away_while_training(fused):
+    """All values are ones, so that a word's result is the sum of the weights that it has left."""
+    attention = MultiHeadAttention(4, 4, num_heads=1, dropout=0.5, fused=fused, bias=False)
+    with torch.no_grad():
+        attention.W_value.weight.copy_(torch.eye(4))
+        attention.out_proj.weight.copy_(torch.eye(4))
+    ones = torch.ones(200, 1, 4)  # one word alone: its weight is 1
+    left = attention(ones)
+    assert set(left.unique().tolist()) == {0.0, 2.0}
+    assert 0.35 < (left == 0).float().mean() < 0.65
+    torch.testing.assert_close(attention.eval()(ones), ones)
+
+
 @given(SHAPES, st.data())
 @settings(deadline=None)
 def test_no_word_sees_a_later_one(shape, data):

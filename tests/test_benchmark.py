@@ -24,7 +24,9 @@ def test_four_ways_are_measured_forward_and_backward(tmp_path):
             assert min(times.values()) > 0
 
 
-@pytest.mark.parametrize("arguments", [[], ["attention", "--threads=0"], ["speed"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["attention", "--threads=0"], ["attention", "--threads=99999"], ["speed"]]
+)
 def test_mistakes_are_one_line(tmp_path, arguments):
     done = run_script("benchmark.py", *arguments, cwd=tmp_path)
     assert done.returncode == 2
@@ -52,8 +54,24 @@ def test_a_folder_that_is_no_nanogpt_is_told(tmp_path):
 def test_a_speedrun_without_its_text_is_told(tmp_path):
     done = run_script("benchmark.py", "speedrun", cwd=tmp_path)
     assert done.returncode == 3
-    where = "data/tinyshakespeare.txt: is not there; prepare_data.py shakespeare makes it"
+    where = "data/tinyshakespeare.txt: there is no such file; prepare_data.py shakespeare makes it"
     assert done.stderr.strip() == f"error: {where}"
+
+
+def test_a_speedrun_is_a_training_to_a_loss(tmp_path, text_file):
+    words = ["--quick", f"--text={text_file}", "--json=found.json"]
+    done = run_script("benchmark.py", "speedrun", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert found["seconds"]["ours"] > 0 and found["losses"]["ours"] > 0
+
+
+def test_a_training_that_fails_in_a_speedrun_says_why(tmp_path):
+    (tmp_path / "short.txt").write_text("too short\n")
+    done = run_script("benchmark.py", "speedrun", "--quick", "--text=short.txt", cwd=tmp_path)
+    assert done.returncode == 3
+    (line,) = done.stderr.strip().splitlines()
+    assert "train.py failed: " in line and "give more text" in line
 
 
 SPEEDRUN = {
@@ -86,8 +104,14 @@ def test_results_become_a_page(tmp_path):
     assert "| ours bfloat16 | ours float32 | transformers |" in page
 
 
-def test_a_file_that_is_no_result_is_one_line(tmp_path):
-    (tmp_path / "a.json").write_text("[]")
+RATES = json.dumps({"question": "train", "cases": [{"tokens a second": {"ours": 1, "b": 0}}]})
+ODD = ["", "[]", "7", "{}", "[" * 100_000, '{"question": []}', '{"question": "train", "cases": []}']
+ODD += [RATES, '{"question": "inspect", "milliseconds": {"ours": NaN, "TransformerLens": 1}}']
+
+
+@pytest.mark.parametrize("content", ODD)
+def test_a_file_that_is_no_result_is_one_line(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
     done = run_script("benchmark.py", "report", "a.json", cwd=tmp_path)
     assert done.returncode == 3
     assert "a.json: is no result of a benchmark" in done.stderr

@@ -88,6 +88,26 @@ def test_stopped_and_resumed_is_byte_for_byte_uninterrupted(
     assert steps == list(range(1, 13))
 
 
+def test_resumed_by_its_name_alone_even_the_rest_of_the_files_are_the_same(
+    tiny, text_file, tmp_path
+):
+    (tmp_path / "parts").mkdir()
+    assert stopped_at([], text_file, tmp_path / "parts" / "run", 7) == 130
+    done = run_script("train.py", "--resume", "parts/run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    parts, whole = tmp_path / "parts" / "run", tiny("whole/run")
+    ends = [saved_runs.find_checkpoint(run, "last") for run in (parts, whole)]
+    for pair in (ends, (parts, whole)):
+        files = [
+            {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()} for folder in pair
+        ]
+        timed = {"metrics.jsonl", "summary.json", ".lock"}  # seconds; the process
+        differing = {
+            name for name in files[0] | files[1] if files[0].get(name) != files[1].get(name)
+        }
+        assert differing <= timed
+
+
 def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -167,6 +187,16 @@ def test_a_run_holds_what_it_promises(tiny_run):
     assert summary["steps"] == 12
     assert summary["best_val_loss"] <= summary["last_val_loss"]
     assert (tiny_run / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_bits_of_the_summary_belong_to_its_loss(tiny):
+    run_dir = tiny("wild", "learning_rate=1", "schedule=constant", "eval_interval=1")
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert summary["best_step"] < summary["steps"]
+    evaluated = [r for r in read_lines(run_dir / "metrics.jsonl") if "val_loss" in r]
+    (best,) = (r for r in evaluated if r["step"] == summary["best_step"])
+    assert summary["best_val_loss"] == best["val_loss"]
+    assert summary["bits_per_byte"] == best["bits_per_byte"]
 
 
 def test_the_summary_tells_the_loss_over_the_whole_split(tiny_run):

@@ -89,19 +89,10 @@ def capture_attention(model: GPT, ids: Tensor | Sequence[int]) -> Tensor:
     Arrays are [layer, text, head, query, key]; rows sum to 1 and the future is exactly 0. Texts
     may end in padding: no token looks at it.
     """
-    texts = torch.atleast_2d(torch.as_tensor(ids)).to(device_of(model)).clamp(min=0)
-    number, length = texts.shape
-    num_layers, num_heads = len(model.blocks), model.config.num_heads
-    shape = (num_layers, number, num_heads, length, length)
-    found = torch.empty(shape, dtype=torch.float32, device=texts.device)
-
-    def keep(layer: int, block: TransformerBlock, inputs: Tensor) -> None:
-        weights = block.attention.attention_weights(inputs)
-        found[layer] = in_place(block, weights, num_heads, torch.nan)
-
-    with evaluating(model), watching(model, keep):
-        model(texts)
-    return found
+    ids = torch.atleast_2d(torch.as_tensor(ids)).to(device_of(model)).clamp(min=0)
+    with evaluating(model), capturing(model) as captured:
+        model(ids)
+    return captured.weights
 
 
 def pad(texts: Sequence[Sequence[int]]) -> Tensor:

@@ -6,7 +6,7 @@ found.json of each question -> tables in Markdown
 import argparse
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from benchmarks.attention import Case, verdict
 from benchmarks.measuring import describe
@@ -22,15 +22,27 @@ What limits these speeds, and what was tried, is told in [docs/performance.md](d
 """
 
 
+# Whatever a file may hold that is not what a question wrote.
+MISTAKES = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+
+
 def report(options: argparse.Namespace) -> dict[str, Any]:
     """BENCHMARKS.md from the files that other questions wrote with --json"""
     parts = [HEAD]
     for path in options.files:
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
             lines = list(TABLES[found["question"]](found))
             title, facts = found["question"], describe(found["machine"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except MISTAKES as error:
             advice = "give files that benchmark.py wrote with --json"
             raise UserError(
                 f"{path}: is no result of a benchmark ({error}); {advice}", DATA
@@ -39,6 +51,10 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     write_text(options.out, "\n".join(parts))
     print(f"made {options.out}")
     return {}
+
+
+def refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
 
 
 def sides(found: dict[str, Any]) -> Iterator[str]:

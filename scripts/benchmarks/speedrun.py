@@ -16,8 +16,8 @@ from minigpt.errors import DATA, UserError
 
 ROOT = Path(__file__).parents[2]
 RECIPE = "device=cpu compile=False eval_iters=20 log_interval=1 block_size=64 batch_size=12"
-RUN = ["run_dir={}/run", "device=cpu"]
 RECIPE += " n_layer=4 n_head=4 n_embd=128 max_iters=2000 lr_decay_iters=2000 dropout=0.0"
+RUN = ["run_dir={}/run", "device=cpu"]
 
 
 def speedrun(options: argparse.Namespace) -> dict[str, Any]:
@@ -25,11 +25,13 @@ def speedrun(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(options.threads)
-    require(options.text, "prepare_data.py shakespeare makes it")
+    require_file(options.text, "prepare_data.py shakespeare makes it")
     commands = {"ours": (our_command(options.text.resolve()), ROOT)}
     if options.nanogpt is not None:
         data = options.nanogpt / "data" / "shakespeare_char"
-        require(data / "train.bin", f"name a checkout of nanoGPT; {data / 'prepare.py'} makes it")
+        require_file(
+            data / "train.bin", f"name a checkout of nanoGPT; {data / 'prepare.py'} makes it"
+        )
         commands["nanoGPT"] = (their_command(), options.nanogpt)
     print(describe(machine()) + "\n")
     ends: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
@@ -54,9 +56,9 @@ def their_command() -> list[str]:
     return ["train.py", "config/train_shakespeare_char.py", "--out_dir={}", *words]
 
 
-def require(path: Path, advice: str) -> None:
+def require_file(path: Path, advice: str) -> None:
     if not path.is_file():
-        raise UserError(f"{path}: is not there; {advice}", DATA)
+        raise UserError(f"{path}: there is no such file; {advice}", DATA)
 
 
 def end_of(command: list[str], home: Path, threads: int) -> tuple[float, float]:
@@ -66,15 +68,23 @@ def end_of(command: list[str], home: Path, threads: int) -> tuple[float, float]:
     """
     found: tuple[float, float] | None = None
     surroundings = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors}
         words = [sys.executable, "-u", *(word.replace("{}", folder) for word in command)]
         started = time.perf_counter()
         with subprocess.Popen(words, cwd=home, env=surroundings, text=True, **pipes) as training:
             assert training.stdout is not None
-            for line in training.stdout:
-                if told := re.match(r"step \d+: .*val loss ([\d.]+)", line):
-                    found = time.perf_counter() - started, float(told[1])
-    if training.returncode or found is None:
-        raise UserError(f"{home}: {' '.join(words)} failed; run it by itself to see why", DATA)
+            try:
+                for line in training.stdout:
+                    if told := re.match(r"step \d+: .*val loss ([\d.]+)", line):
+                        found = time.perf_counter() - started, float(told[1])
+            except BaseException:
+                training.kill()  # before its folder goes
+                raise
+        if training.returncode or found is None:
+            errors.seek(0)
+            why = (errors.read().strip().splitlines() or ["it told no validation loss"])[-1]
+            raise UserError(
+                f"{home}: {Path(command[0]).name} failed: {why.removeprefix('error: ')}", DATA
+            )
     return found
