@@ -152,7 +152,7 @@ def one_is_lost() -> str:
 
 @contextlib.contextmanager
 def neighbours_watched() -> Iterator[None]:
-    """A context that ends this process soon after another of its machine was killed.
+    """A context that ends this process soon after torchrun or another of them was killed here.
 
     Mostly PyTorch tells of that. But gloo can lose the news when it is sending at that very
     moment, and then waits as long as its timeout in code that no signal reaches.
@@ -170,7 +170,8 @@ def neighbours_watched() -> Iterator[None]:
 
 
 def leave_when_one_is_gone(processes: list[int], done: threading.Event) -> None:
-    while all(map(is_running, processes)):
+    torchrun = os.getppid()
+    while os.getppid() == torchrun and all(map(is_running, processes)):
         if done.wait(1):
             return
     if done.wait(GRACE):

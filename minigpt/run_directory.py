@@ -59,6 +59,17 @@ def resume(run_dir: Path, config: Config, corpus: Corpus) -> tuple[Path, list[st
     return folder, skipped + changed_surroundings(folder)
 
 
+def earlier_choices(run_dir: Path, config: Config) -> dict[str, Any]:
+    """What was found by trying when the run began, for what `config` leaves open again."""
+    before = load_config(run_dir / "config.yaml", [])
+    opened = {"precision": "auto", "threads": None}
+    return {
+        name: getattr(before, name)
+        for name, open_value in opened.items()
+        if getattr(config, name) == open_value
+    }
+
+
 def refuse_changes(run_dir: Path, config: Config) -> None:
     """Raises UserError where the model or what it reads is no longer what was trained."""
     before = load_config(run_dir / "config.yaml", [])

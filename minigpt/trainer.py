@@ -87,7 +87,8 @@ class Trainer:
 
     def description(self) -> str:
         precision = str(self.precision).removeprefix("torch.")
-        where = f"{self.device}, {precision}, {torch.get_num_threads()} threads"
+        threads = torch.get_num_threads()
+        where = f"{self.device}, {precision}, {threads} thread{'s' if threads > 1 else ''}"
         if distributed.world_size() > 1:
             where += f", {distributed.world_size()} processes"
         tokens = f"{len(self.corpus.train.ids):,} tokens of {self.corpus.name}"
@@ -359,6 +360,9 @@ def train(
     Raises UserError where the folder, the corpus or the settings do not allow it, and where a
     loss is not finite.
     """
+    if resume:
+        earlier = distributed.from_first(lambda: run_directory.earlier_choices(run_dir, config))
+        config = config.model_copy(update=earlier)
     config, choices = with_choices(config)
     distributed.require_same("the texts", corpus.fingerprint)
     first = distributed.is_first()

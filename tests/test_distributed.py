@@ -321,6 +321,13 @@ def test_one_that_hears_of_nothing_is_ended_as_well(tmp_path):
     assert exit_codes(done.stderr) == {0: -signal.SIGKILL, 1: RESOURCES}
 
 
+def test_without_torchrun_they_end_as_well(home, text_file):
+    training = Training(text_file, home, "orphans")
+    training.torchrun.kill()
+    _, errors = training.torchrun.communicate(timeout=60)  # they hold its pipes until they end
+    assert len(errors_in(errors)) == 1 and OURS not in errors
+
+
 def exit_codes(errors):
     """What torchrun reports of its processes, by rank."""
     found = re.findall(r"rank +: (\d+) .*\n *exitcode +: (-?\d+)", errors)

@@ -108,6 +108,15 @@ def test_resumed_by_its_name_alone_even_the_rest_of_the_files_are_the_same(
         assert differing <= timed
 
 
+def test_resuming_repeats_what_was_chosen_when_the_run_began(tiny):
+    run_dir = tiny("run", "precision=bfloat16", "threads=1", "max_steps=4")
+    tiny("run", "max_steps=6", resume=True)  # both left open, as in the file it began with
+    kept = load_config(run_dir / "config.yaml", [])
+    assert (kept.precision, kept.threads, kept.train.max_steps) == ("bfloat16", 1, 6)
+    tiny("run", "precision=float32", "max_steps=8", resume=True)
+    assert load_config(run_dir / "config.yaml", []).precision == "float32"
+
+
 def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
